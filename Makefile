@@ -1,0 +1,45 @@
+# Modules: the root and every folder below it that has a go.mod of its own.
+MODULES := $(sort $(patsubst %/,%,$(dir $(shell find . -name go.mod -not -path '*/.*' -not -path '*/testdata/*'))))
+LINT    := $(CURDIR)/.tools/golangci-lint
+
+# Stops at the first module in which the command fails.
+each = @for m in $(MODULES); do echo "== $@ $$m"; (cd $$m && $(1)) || exit 1; done
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: redis vet lint ## Vet, lint and run all tests of all modules, with -race and on a real redis-server
+	$(call each,REQUIRE_REDIS=1 go test -race ./...)
+
+.PHONY: vet
+vet: ## Run go vet
+	$(call each,go vet ./...)
+
+.PHONY: lint
+lint: tools ## Run golangci-lint
+	$(call each,$(LINT) run ./...)
+
+.PHONY: fmt
+fmt: tools ## Format all Go files (gofumpt, gci)
+	$(call each,$(LINT) fmt ./...)
+
+.PHONY: bench
+bench: redis ## Run every Go benchmark once
+	$(call each,REQUIRE_REDIS=1 go test -run '^$$' -bench . -benchtime 1x ./...)
+
+.PHONY: cover
+cover: redis ## Print the root module's test coverage by function
+	@REQUIRE_REDIS=1 go test -coverpkg=./... -coverprofile=cover.out ./...
+	@go tool cover -func=cover.out
+
+.PHONY: redis
+redis: ## Install redis-server unless it is there
+	@scripts/need-redis
+
+.PHONY: tools
+tools: ## Build the pinned golangci-lint into .tools unless it is there
+	@scripts/need-lint

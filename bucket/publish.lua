@@ -1,0 +1,129 @@
+-- publish: stores events and schedules them; those already due go straight to ready while it has room.
+-- KEYS 1 pool  2 ready  3 bell  4 meta  5 stats  6 attempts  7 again  8 dead  9.. buckets
+-- ARGV 1 bucket counts as the caller knows them  2 bucket counts to register  3 most ids in ready  4 alarm channel
+--      5 number of new events  6 number of buckets they go to  7 number of keyed events  8 homes per keyed event
+--      then new events: id, record
+--      then buckets: KEYS index, bucket index, number of ids, earliest due (ms), and for each id: due (ms), id
+--      then keyed events: id, record, due (ms), policy (reject, keep, replace), and for each home: KEYS index, bucket index
+-- returns {'ok', outcome of each keyed event: 'stored', 'kept' or 'duplicate'}
+--      or {'counts', the bucket counts in Redis}: nothing was done, learn them and call again
+local pool, ready, bell, meta, stats, attempts, again, dead =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local known, wanted, high_water, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local fresh, segments, keyed, homes = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+
+local stored = redis.call('HGET', meta, 'buckets') or ''
+if stored ~= known then
+  return { 'counts', stored }
+end
+if stored ~= wanted then
+  redis.call('HSET', meta, 'buckets', wanted)
+end
+
+local now, now_us = clock()
+local alarms = {}
+local room = nil
+local rang = false
+
+-- an id that is due: ready while it has room, else its bucket
+local function place(id, due, bucket, index)
+  if tonumber(due) <= now then
+    room = room or high_water - redis.call('LLEN', ready)
+    if room > 0 then
+      room = room - 1
+      rang = true
+      redis.call('RPUSH', ready, id)
+      return
+    end
+  end
+  schedule(bucket, index, id, due, alarms)
+end
+
+local at = 8
+if fresh > 0 then
+  redis.call('HSET', pool, unpack(ARGV, at + 1, at + 2 * fresh))
+  redis.call('HINCRBY', stats, 'published', fresh)
+  at = at + 2 * fresh
+end
+for _ = 1, segments do
+  local bucket, index, n, earliest = KEYS[tonumber(ARGV[at + 1])], ARGV[at + 2], tonumber(ARGV[at + 3]), ARGV[at + 4]
+  at = at + 4
+  if tonumber(earliest) > now then
+    redis.call('ZADD', bucket, unpack(ARGV, at + 1, at + 2 * n))
+    local head = redis.call('ZRANGE', bucket, 0, 0, 'WITHSCORES')
+    if tonumber(head[2]) >= tonumber(earliest) then
+      alarms[#alarms + 1] = index .. '=' .. earliest
+    end
+  else
+    for i = at + 1, at + 2 * n, 2 do
+      place(ARGV[i + 1], ARGV[i], bucket, index)
+    end
+  end
+  at = at + 2 * n
+end
+
+-- the bucket in which id lies
+local function find(id, from)
+  for i = from + 1, from + 2 * homes, 2 do
+    local bucket = KEYS[tonumber(ARGV[i])]
+    if redis.call('ZSCORE', bucket, id) then
+      return bucket
+    end
+  end
+end
+
+local function publish(id, record, due, policy, from)
+  local bucket = find(id, from)
+  if bucket and policy == 'keep' then
+    return 'kept'
+  end
+  local home, index = KEYS[tonumber(ARGV[from + 1])], ARGV[from + 2]
+  if bucket or redis.call('HEXISTS', pool, id) == 1 then
+    if policy == 'reject' then
+      return 'duplicate'
+    end
+    local free
+    if bucket then
+      free = redis.call('ZREM', bucket, id)
+    else
+      free = redis.call('ZREM', dead, id)
+      if free == 0 and policy == 'replace' then
+        free = redis.call('LREM', ready, 1, id)
+      end
+    end
+    if free == 0 then -- somebody holds it, or (keep) is about to: it runs again afterwards
+      if policy == 'keep' then
+        redis.call('HSETNX', again, id, 'keep:' .. due .. ':' .. index)
+        return 'kept'
+      end
+      redis.call('HSET', pool, id, record)
+      redis.call('HSET', again, id, 'replace:' .. due .. ':' .. index)
+      return 'stored'
+    end
+    redis.call('HDEL', attempts, id)
+    redis.call('HDEL', again, id)
+  end
+  redis.call('HSET', pool, id, record)
+  place(id, due, home, index)
+  return 'stored'
+end
+
+local outcomes = {}
+local count = { stored = 0, kept = 0, duplicate = 0 }
+for i = 1, keyed do
+  local outcome = publish(ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], at + 4)
+  at = at + 4 + 2 * homes
+  outcomes[i] = outcome
+  count[outcome] = count[outcome] + 1
+end
+for outcome, field in pairs({ stored = 'published', kept = 'kept', duplicate = 'duplicates' }) do
+  if count[outcome] > 0 then
+    redis.call('HINCRBY', stats, field, count[outcome])
+  end
+end
+
+if rang then
+  ring(ready, bell)
+end
+alarm(channel, now_us, alarms)
+return { 'ok', outcomes }

@@ -1,0 +1,153 @@
+// Package carrier runs the goroutines that move what is due.
+//
+// They sleep in one alarm clock until a lane's earliest bucket head or session
+// deadline is due, by the Redis server's clock. Messages on the lanes' channels
+// move alarms forward; when the subscription to them was interrupted, and at a
+// slow interval anyway, the heads are read again.
+package carrier
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+
+	"github.com/dueq-io/dueq/delayqueue"
+	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/readyqueue"
+)
+
+// carriers is how many lanes are worked on at a time.
+const carriers = 4
+
+// Carrier watches over any number of lanes.
+type Carrier struct {
+	rdb      redis.UniversalClient
+	log      *zap.Logger
+	fallback time.Duration
+	clock    *delayqueue.Queue[*Lane]
+	alarms   *redis.PubSub
+
+	mu    sync.Mutex
+	lanes map[string]*Lane // by alarm channel
+}
+
+// New returns a carrier that looks for lost signals every fallback.
+func New(rdb redis.UniversalClient, log *zap.Logger, fallback time.Duration) *Carrier {
+	return &Carrier{
+		rdb: rdb, log: log, fallback: fallback,
+		clock: delayqueue.New[*Lane](0),
+		lanes: make(map[string]*Lane),
+	}
+}
+
+// Add starts to watch over a lane; m moves its events.
+func (c *Carrier) Add(k *key.Lane, m mover) *Lane {
+	l := &Lane{key: k, mover: m, stale: true, set: func(l *Lane, at time.Time) {
+		_ = c.clock.Enqueue(context.Background(), l, at) // unbounded: never waits
+	}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lanes[k.Alarm] = l
+	if c.alarms != nil {
+		c.subscribe(k.Alarm)
+	}
+	return l
+}
+
+// Run carries until ctx ends.
+func (c *Carrier) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for range carriers {
+		wg.Go(func() { c.carry(ctx) })
+	}
+	wg.Go(func() { c.listen(ctx) })
+	wg.Go(func() { c.patrol(ctx) })
+}
+
+// carry takes lanes out of the alarm clock and does what is due in them.
+func (c *Carrier) carry(ctx context.Context) {
+	for {
+		l, err := c.clock.Dequeue(ctx)
+		if err != nil {
+			return
+		}
+		if t, ok := l.begin(); ok {
+			c.turn(ctx, l, t)
+		}
+	}
+}
+
+func (c *Carrier) turn(ctx context.Context, l *Lane, t turn) {
+	var found readyqueue.Claimed
+	var again bool
+	var err error
+	if t.sessions {
+		var next int64
+		if next, err = readyqueue.Expire(ctx, c.rdb, l.key, t.now); err == nil {
+			l.expired(next)
+		}
+	}
+	if err == nil {
+		found, again, err = l.mover.Move(ctx, t.due)
+	}
+	if err != nil && ctx.Err() == nil {
+		c.log.Warn("cannot carry; will try again", zap.String("topic", l.key.Topic), zap.Error(err))
+	}
+	l.end(found, again, err)
+}
+
+// expired notes the earliest session deadline that is left.
+func (l *Lane) expired(next int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.session = next
+}
+
+// listen hears the lanes' alarms.
+func (c *Carrier) listen(ctx context.Context) {
+	c.mu.Lock()
+	c.alarms = c.rdb.Subscribe(ctx)
+	for channel := range c.lanes {
+		c.subscribe(channel)
+	}
+	c.mu.Unlock()
+	defer func() { _ = c.alarms.Close() }()
+	messages := c.alarms.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(10 * time.Second))
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case m := <-messages:
+			c.hear(m)
+		}
+	}
+}
+
+// subscribe adds a channel. An error needs no care: the client subscribes again
+// to all channels when it has reconnected.
+func (c *Carrier) subscribe(channel string) {
+	_ = c.alarms.Subscribe(context.Background(), channel)
+}
+
+func (c *Carrier) hear(message any) {
+	switch m := message.(type) {
+	case *redis.Message:
+		if l := c.lane(m.Channel); l != nil {
+			l.alarm(m.Payload)
+		}
+	case *redis.Subscription: // the first, or after a reconnect: what came before went unheard
+		if l := c.lane(m.Channel); l != nil && m.Kind == "subscribe" {
+			l.Refresh()
+		}
+	}
+}
+
+func (c *Carrier) lane(channel string) *Lane {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lanes[channel]
+}

@@ -1,0 +1,61 @@
+package dueq_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/redistest"
+)
+
+func newQueue(t *testing.T, env *redistest.Env, opts dueq.Options) *dueq.Queue {
+	t.Helper()
+	if opts.Namespace == "" {
+		opts.Namespace = env.Namespace
+	}
+	q, err := dueq.New(env.NewClient(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := q.ShutDown(ctx); err != nil && err != dueq.ErrShutDown {
+			t.Errorf("ShutDown: %v", err)
+		}
+	})
+	return q
+}
+
+func TestSmoke(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		q := newQueue(t, env, dueq.Options{})
+		got := make(chan *dueq.Event, 10)
+		at := make(chan time.Time, 10)
+		err := q.Subscribe("a", dueq.HandlerFunc(func(_ context.Context, e *dueq.Event) error {
+			at <- time.Now()
+			got <- e
+			return nil
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range []time.Duration{-time.Hour, 3 * time.Millisecond, 300 * time.Millisecond} {
+			due := time.Now().Add(d)
+			id, err := q.PublishEvent(t.Context(), "a", []byte("body"), due)
+			if err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case e := <-got:
+				t.Logf("%v: late %v", d, (<-at).Sub(due))
+				if e.ID != id || string(e.Body) != "body" {
+					t.Errorf("got %+v", e)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatal("not delivered")
+			}
+		}
+	})
+}

@@ -1,0 +1,55 @@
+package dueq
+
+import (
+	"errors"
+
+	"github.com/dueq-io/dueq/bucket"
+	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/subscriber"
+)
+
+// What can go wrong. Every error of this package wraps one of these, or the
+// Redis client's own error; test with [errors.Is].
+var (
+	// ErrOptionsInvalid says that [New] was given a nil client or an option out of its range.
+	ErrOptionsInvalid = errors.New("dueq: invalid options")
+	// ErrTopicInvalid says that a topic is not 1 to 255 bytes of UTF-8 without
+	// braces and control characters, or ends in '/' and a number.
+	ErrTopicInvalid = errors.New("dueq: invalid topic")
+	// ErrIDInvalid says that an id is not 1 to 1024 bytes of UTF-8 without
+	// braces and control characters.
+	ErrIDInvalid = errors.New("dueq: invalid id")
+	// ErrEventInvalid says that an event has no effect time, one more than 100
+	// years ahead, or an option out of its range.
+	ErrEventInvalid = errors.New("dueq: invalid event")
+	// ErrBodyTooLarge says that a body is larger than Options.MaxBody.
+	ErrBodyTooLarge = errors.New("dueq: body too large")
+	// ErrSubscription says that Subscribe was called without handlers, with a
+	// nil or more than 64 of them, or a second time for one topic.
+	ErrSubscription = errors.New("dueq: invalid subscription")
+	// ErrShutDown says that the queue is shut down.
+	ErrShutDown = errors.New("dueq: queue is shut down")
+
+	// ErrDuplicateID says that an event with this id exists, and that the policy is KeyReject.
+	ErrDuplicateID = bucket.ErrDuplicateID
+	// ErrOutcomeUnknown says that a call was sent and its reply did not come:
+	// it may have taken effect, or not.
+	ErrOutcomeUnknown = bucket.ErrOutcomeUnknown
+	// ErrNotFound says that there is no event with this id.
+	ErrNotFound = bucket.ErrNotFound
+	// ErrLeased says that a handler has the event, so it cannot be changed now.
+	ErrLeased = bucket.ErrLeased
+
+	// ErrLeaseLost is the cause with which a handler's ctx ends when its lease
+	// is no longer valid: the event may be with another process by now.
+	ErrLeaseLost = subscriber.ErrLeaseLost
+	// ErrStopping is the cause with which a handler's ctx ends when ShutDown's
+	// deadline has passed: the event goes back, at no cost in attempts.
+	ErrStopping = subscriber.ErrStopping
+	// ErrHandlerTimeout is the cause with which a handler's ctx ends when
+	// Options.HandlerTimeout has passed.
+	ErrHandlerTimeout = subscriber.ErrHandlerTimeout
+
+	// errNameInvalid is what the checks of names wrap.
+	errNameInvalid = key.ErrName
+)

@@ -1,0 +1,59 @@
+package redistest
+
+import (
+	"crypto/rand"
+	"strings"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+)
+
+// Env is what a test body run by [Each] works on.
+type Env struct {
+	// Client is a client of this test alone, closed when it ends.
+	Client redis.UniversalClient
+	// Namespace is this test's alone. Other tests share the real server, so all
+	// keys must begin with it, and nothing may flush the database.
+	Namespace string
+	// Addr is the server's host:port.
+	Addr string
+	// Mini is the miniredis, such as for moving its clock; nil on a real server.
+	Mini *miniredis.Miniredis
+
+	tb testing.TB
+}
+
+// NewClient is one more client of the same server, closed when the test ends.
+func (e *Env) NewClient() *redis.Client { return newClient(e.tb, e.Addr) }
+
+// Each runs body as two parallel subtests: "miniredis", on a fresh miniredis, and
+// "redis", on the one real server that [Main] started for the test binary. Being
+// parallel, they run after the test function that called Each has returned.
+func Each(t *testing.T, body func(t *testing.T, env *Env)) {
+	t.Helper()
+	t.Run("miniredis", func(t *testing.T) {
+		t.Parallel()
+		mini := miniredis.RunT(t)
+		env := newEnv(t, mini.Addr())
+		env.Mini = mini
+		body(t, env)
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		addr, err := shared.addr()
+		if err != nil {
+			giveUp(t, err)
+		}
+		body(t, newEnv(t, addr))
+	})
+}
+
+func newEnv(t *testing.T, addr string) *Env {
+	return &Env{
+		Client:    newClient(t, addr),
+		Namespace: "test-" + strings.ToLower(rand.Text()),
+		Addr:      addr,
+		tb:        t,
+	}
+}

@@ -1,0 +1,215 @@
+package dueq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dueq-io/dueq/bucket"
+	"github.com/dueq-io/dueq/inspect"
+	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/pool"
+	"github.com/dueq-io/dueq/readyqueue"
+)
+
+// State is where an event lies.
+type State string
+
+// The states of an event.
+const (
+	StateScheduled State = "scheduled" // in a bucket, until it is due or its retry is
+	StateReady     State = "ready"     // due, and nobody has it yet
+	StateLeased    State = "leased"    // a process has it
+	StateDead      State = "dead"      // it has failed for good
+)
+
+// EventInfo is an event as it lies in Redis.
+type EventInfo struct {
+	ID          string
+	Topic       string
+	Body        []byte
+	EffectTime  time.Time
+	Metadata    map[string]string
+	State       State
+	Due         time.Time // if scheduled: when it, or its retry, is due
+	DiedAt      time.Time // if dead
+	Attempts    int       // that are used up
+	MaxAttempts int       // 0: what the delivering queue is set to
+	LastError   string    // of the last attempt; at most 4 KiB
+}
+
+// Stats count a topic's events. Counters begin with the topic.
+type Stats struct {
+	Scheduled int       // waiting for their time, or for a retry
+	Ready     int       // due, and nobody has them yet
+	Leased    int       // held by live sessions
+	Dead      int       // failed for good
+	OldestDue time.Time // effect time of the oldest event that is due and that nobody has; zero: there is none
+
+	Published   int // stored, replacing included
+	Kept        int // publishes that found their key and kept it
+	Duplicates  int // publishes that found their key and were refused
+	Delivered   int // leases given out
+	Acked       int // handled, or taken by PersistFn
+	Retried     int // scheduled again after a failure
+	Released    int // given back unhandled
+	Expired     int // taken back from sessions that died
+	Buried      int // put among the dead
+	Cancelled   int
+	Rescheduled int
+}
+
+// Cancel forgets an event that nobody is handling, dead or alive. Its error
+// wraps [ErrNotFound], [ErrLeased], [ErrOutcomeUnknown], or why Redis refused.
+func (q *Queue) Cancel(ctx context.Context, topic, id string) error {
+	return q.find(ctx, topic, id, func(l *key.Lane) error { return bucket.Cancel(ctx, q.rdb, l, id) })
+}
+
+// Reschedule gives an event that nobody is handling a new effect time; one that
+// was dead starts anew. Its errors are those of [Queue.Cancel], and
+// [ErrEventInvalid] for the time.
+func (q *Queue) Reschedule(ctx context.Context, topic, id string, effectTime time.Time) error {
+	if err := checkTime(effectTime); err != nil {
+		return fmt.Errorf("%w: reschedule id %.80q in topic %.80q: %w", ErrEventInvalid, id, topic, err)
+	}
+	due := millis(effectTime)
+	return q.find(ctx, topic, id, func(l *key.Lane) error { return bucket.Reschedule(ctx, q.rdb, l, id, due) })
+}
+
+// Get tells what and where an event is. Its error wraps [ErrNotFound], or why
+// Redis refused.
+func (q *Queue) Get(ctx context.Context, topic, id string) (*EventInfo, error) {
+	var info *EventInfo
+	err := q.find(ctx, topic, id, func(l *key.Lane) error {
+		place, err := inspect.Get(ctx, q.rdb, l, id)
+		if err == nil && place.State == "" {
+			err = fmt.Errorf("get id %q in topic %q: %w", id, topic, ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		info = newEventInfo(topic, id, place)
+		return nil
+	})
+	return info, err
+}
+
+func newEventInfo(topic, id string, p inspect.Place) *EventInfo {
+	attempts := readyqueue.ParseAttempts(p.Attempts)
+	info := &EventInfo{ID: id, Topic: topic, State: State(p.State), Attempts: attempts.Count, LastError: attempts.Cause}
+	if record, err := pool.Decode(p.Record); err == nil {
+		info.Body, info.Metadata, info.MaxAttempts = record.Body, record.Metadata, record.MaxAttempts
+		info.EffectTime = time.UnixMilli(record.EffectTime)
+	} else { // shown as it lies there
+		info.Body = []byte(p.Record)
+	}
+	switch info.State {
+	case StateScheduled:
+		info.Due = time.UnixMilli(p.At)
+	case StateDead:
+		info.DiedAt = time.UnixMilli(p.At)
+	}
+	return info
+}
+
+// find calls do with the lane in which id should lie, and if it is not there,
+// with those of other partition counts that the topic has had.
+func (q *Queue) find(ctx context.Context, name, id string, do func(*key.Lane) error) error {
+	if err := checkTopic(name); err != nil {
+		return err
+	}
+	if err := key.CheckID(id); err != nil {
+		return fmt.Errorf("%w: %w", ErrIDInvalid, err)
+	}
+	lanes, err := q.homes(name, id, []int{q.opts.Partitions})
+	if err != nil {
+		return err
+	}
+	if err = do(lanes[0]); !errors.Is(err, ErrNotFound) {
+		return wrap(err)
+	}
+	counts, lookupErr := q.partitionCounts(ctx, name)
+	if lookupErr != nil {
+		return lookupErr
+	}
+	lanes, lookupErr = q.homes(name, id, counts)
+	if lookupErr != nil {
+		return lookupErr
+	}
+	for i, l := range lanes {
+		if counts[i] == q.opts.Partitions {
+			continue
+		}
+		if err = do(l); !errors.Is(err, ErrNotFound) {
+			break
+		}
+	}
+	return wrap(err)
+}
+
+func wrap(err error) error {
+	if err != nil {
+		return fmt.Errorf("dueq: %w", err)
+	}
+	return nil
+}
+
+// homes are the lanes in which id lies under the given partition counts.
+func (q *Queue) homes(name, id string, counts []int) ([]*key.Lane, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return nil, ErrShutDown
+	}
+	lanes := make([]*key.Lane, len(counts))
+	for i, n := range counts {
+		lanes[i] = q.addLanes(q.topic(name), n)[key.Partition(id, n)]
+	}
+	return lanes, nil
+}
+
+// Stats counts a topic's events. A topic that was never used counts nothing.
+func (q *Queue) Stats(ctx context.Context, topic string) (Stats, error) {
+	var sum Stats
+	if err := checkTopic(topic); err != nil {
+		return sum, err
+	}
+	if err := q.check(); err != nil {
+		return sum, err
+	}
+	counts, err := q.partitionCounts(ctx, topic)
+	if err != nil {
+		return sum, err
+	}
+	for _, n := range counts {
+		q.mu.Lock()
+		lanes := q.addLanes(q.topic(topic), n)
+		q.mu.Unlock()
+		for _, l := range lanes {
+			c, err := inspect.Count(ctx, q.rdb, l)
+			if err != nil {
+				return Stats{}, fmt.Errorf("dueq: %w", err)
+			}
+			sum.add(c)
+		}
+	}
+	return sum, nil
+}
+
+func (s *Stats) add(c inspect.Counts) {
+	s.Scheduled += int(c.Scheduled)
+	s.Ready += int(c.Ready)
+	s.Leased += int(c.Leased)
+	s.Dead += int(c.Dead)
+	if due := time.UnixMilli(c.OldestDue); c.OldestDue != 0 && (s.OldestDue.IsZero() || due.Before(s.OldestDue)) {
+		s.OldestDue = due
+	}
+	for name, field := range map[string]*int{
+		"published": &s.Published, "kept": &s.Kept, "duplicates": &s.Duplicates, "delivered": &s.Delivered,
+		"acked": &s.Acked, "retried": &s.Retried, "released": &s.Released, "expired": &s.Expired,
+		"buried": &s.Buried, "cancelled": &s.Cancelled, "rescheduled": &s.Rescheduled,
+	} {
+		*field += int(c.Counters[name])
+	}
+}

@@ -1,0 +1,145 @@
+package dueq
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dueq-io/dueq/internal/key"
+)
+
+// Options say how a [Queue] behaves. The zero value is good.
+type Options struct {
+	// Namespace heads every key, so that several applications can share one
+	// Redis: 1 to 64 bytes without braces, colons and control characters.
+	// Defaults to "dueq".
+	Namespace string
+
+	// Buckets is over how many sorted sets a lane's events are spread, 1 to
+	// 1024. It may change at any time, and differ between processes: events are
+	// found in the buckets of every count a lane has had.
+	// Defaults to 16.
+	Buckets int
+
+	// Partitions is how many lanes a topic has, 1 to 64. Each lies in one
+	// Redis Cluster slot; a topic too hot for one node gets more of them. It may
+	// change at any time: subscribers serve the lanes of every count the topic
+	// has had. A caller's own id is unique only among events that were published
+	// with the same count.
+	// Defaults to 1.
+	Partitions int
+
+	// Concurrency is how many events of one topic this process handles at
+	// once, 1 to 100,000.
+	// Defaults to 64.
+	Concurrency int
+
+	// Lease is how long a process that has fallen silent keeps its events,
+	// from 100 milliseconds to 24 hours. A handler may run for longer: its
+	// process extends the lease.
+	// Defaults to 15s.
+	Lease time.Duration
+
+	// HandlerTimeout is when a handler's ctx ends, at least a millisecond. A
+	// handler that ignores that keeps its event and its slot until it returns.
+	// Defaults to 30min.
+	HandlerTimeout time.Duration
+
+	// MaxAttempts is how many attempts an event has before it has failed for
+	// good, at least 1, unless it was published [WithMaxAttempts].
+	// Defaults to 10.
+	MaxAttempts int
+
+	// Backoff is the pause after a failed attempt (1 after the first), given
+	// the handler's error. Less than zero counts as zero.
+	// Defaults to 1s, doubled with each attempt up to 10min, with jitter.
+	Backoff func(attempt int, cause error) time.Duration
+
+	// PersistFn takes the events that have failed for good.
+	// Defaults to nil: they go to dead.
+	PersistFn PersistFn
+
+	// MaxBody is the largest body in bytes, 1 to 256 MiB.
+	// Defaults to 1 MiB.
+	MaxBody int
+
+	// Fallback is how often a process that sleeps looks whether it has missed a
+	// signal, from 100 milliseconds to 1 hour. It bounds the delay that a lost
+	// signal can cause.
+	// Defaults to 15s.
+	Fallback time.Duration
+
+	// ShutdownTimeout is how long [Queue.Run] lets running handlers finish, at
+	// least a millisecond.
+	// Defaults to 30s.
+	ShutdownTimeout time.Duration
+
+	// Logger gets what goes wrong without a caller to tell.
+	// Defaults to nil: silent.
+	Logger *zap.Logger
+}
+
+func (o Options) withDefaults() Options {
+	o.Namespace = either(o.Namespace, "dueq")
+	o.Buckets = either(o.Buckets, 16)
+	o.Partitions = either(o.Partitions, 1)
+	o.Concurrency = either(o.Concurrency, 64)
+	o.Lease = either(o.Lease, 15*time.Second)
+	o.HandlerTimeout = either(o.HandlerTimeout, 30*time.Minute)
+	o.MaxAttempts = either(o.MaxAttempts, 10)
+	o.MaxBody = either(o.MaxBody, 1<<20)
+	o.Fallback = either(o.Fallback, 15*time.Second)
+	o.ShutdownTimeout = either(o.ShutdownTimeout, 30*time.Second)
+	o.Logger = either(o.Logger, zap.NewNop())
+	if o.Backoff == nil {
+		o.Backoff = backoff
+	}
+	return o
+}
+
+func either[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}
+
+func (o Options) validate() error {
+	var errs []error
+	if err := key.CheckNamespace(o.Namespace); err != nil {
+		errs = append(errs, fmt.Errorf("Namespace: %w", err))
+	}
+	within := func(name string, v, low, high int) {
+		if v < low || v > high {
+			errs = append(errs, fmt.Errorf("%s is %d, not from %d to %d", name, v, low, high))
+		}
+	}
+	within("Buckets", o.Buckets, 1, 1024)
+	within("Partitions", o.Partitions, 1, maxPartitions)
+	within("Concurrency", o.Concurrency, 1, 100_000)
+	within("MaxAttempts", o.MaxAttempts, 1, maxAttempts)
+	within("MaxBody", o.MaxBody, 1, 256<<20)
+	lasts := func(name string, v, low, high time.Duration) {
+		if v < low || v > high {
+			errs = append(errs, fmt.Errorf("%s is %v, not from %v to %v", name, v, low, high))
+		}
+	}
+	lasts("Lease", o.Lease, 100*time.Millisecond, 24*time.Hour)
+	lasts("HandlerTimeout", o.HandlerTimeout, time.Millisecond, 10*365*24*time.Hour)
+	lasts("Fallback", o.Fallback, 100*time.Millisecond, time.Hour)
+	lasts("ShutdownTimeout", o.ShutdownTimeout, time.Millisecond, 24*time.Hour)
+	if len(errs) > 0 {
+		return fmt.Errorf("%w: %w", ErrOptionsInvalid, errors.Join(errs...))
+	}
+	return nil
+}
+
+// backoff is 1.5 s, doubled with each attempt up to 10 min, less up to a third.
+func backoff(attempt int, _ error) time.Duration {
+	d := min(1500*time.Millisecond<<min(max(attempt, 1)-1, 20), 10*time.Minute)
+	return d - rand.N(d/3)
+}

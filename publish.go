@@ -1,0 +1,219 @@
+package dueq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dueq-io/dueq/bucket"
+	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/readyqueue"
+)
+
+const (
+	// flights is how many batches of publishes are on their way at a time.
+	flights = 2
+	// maxBatchBytes is about how large one batch may be.
+	maxBatchBytes = 1 << 20
+	// perEvent is what an event takes in a batch besides its record.
+	perEvent = 100
+)
+
+// publication is one event on its way to Redis, and its caller.
+type publication struct {
+	lane  *key.Lane
+	event *bucket.Event
+	state atomic.Int32  // queued, sent or withdrawn
+	done  chan struct{} // gets a value when event.Err says the outcome
+}
+
+const (
+	queued = iota
+	sent
+	withdrawn
+)
+
+func (p *publication) size() int { return perEvent + len(p.event.ID) + len(p.event.Record) }
+
+// PublishEvent stores an event and schedules it for effectTime, rounded up to
+// the millisecond; a time that is past means now. It returns the event's id: a
+// random one unless [WithID] gives it. Once it returns nil, Redis has the event.
+//
+// Calls from many goroutines travel together, without waiting for each other.
+// When ctx ends first, the error wraps ctx's and, if the event was on its way,
+// [ErrOutcomeUnknown]: it may have been stored or not. Other errors wrap
+// [ErrTopicInvalid], [ErrIDInvalid], [ErrEventInvalid], [ErrBodyTooLarge],
+// [ErrDuplicateID], [ErrShutDown] or why Redis refused; then nothing was stored.
+func (q *Queue) PublishEvent(ctx context.Context, topic string, body []byte, effectTime time.Time, opts ...PublishOption) (id string, err error) {
+	o := publishOptions{NewEvent: NewEvent{Body: body, EffectTime: effectTime}}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.hasID && o.ID == "" {
+		return "", fmt.Errorf("%w: it is empty", ErrIDInvalid)
+	}
+	t, err := q.open(ctx, topic)
+	if err != nil {
+		return "", err
+	}
+	e, err := q.prepare(&o.NewEvent)
+	if err != nil {
+		return "", fmt.Errorf("publish to topic %q: %w", topic, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return "", fmt.Errorf("dueq: publish to topic %q: not sent: %w", topic, err)
+	}
+	p := &publication{lane: q.lane(t, e.ID), event: e, done: make(chan struct{}, 1)}
+	q.publishes.Add(p)
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		if p.state.CompareAndSwap(queued, withdrawn) {
+			return "", fmt.Errorf("dueq: publish to topic %q: not sent: %w", topic, context.Cause(ctx))
+		}
+		return "", fmt.Errorf("dueq: publish to topic %q: %w: %w", topic, ErrOutcomeUnknown, context.Cause(ctx))
+	}
+	if e.Err != nil {
+		return "", fmt.Errorf("dueq: %w", e.Err)
+	}
+	return e.ID, nil
+}
+
+// publish sends a batch of publications.
+func (q *Queue) publish(batch []*publication) {
+	var b batches
+	for _, p := range batch {
+		if p.state.CompareAndSwap(queued, sent) {
+			b.add(p.lane, p.event)
+		}
+	}
+	bucket.Publish(context.Background(), q.rdb, b.list)
+	for _, p := range batch {
+		p.done <- struct{}{}
+	}
+}
+
+// batches are events by lane.
+type batches struct {
+	list []bucket.Batch
+	of   map[*key.Lane]int
+}
+
+func (b *batches) add(l *key.Lane, e *bucket.Event) {
+	if n := len(b.list); n > 0 && b.list[n-1].Lane == l {
+		b.list[n-1].Events = append(b.list[n-1].Events, e)
+		return
+	}
+	i, ok := b.of[l]
+	if !ok {
+		if b.of == nil {
+			b.of = make(map[*key.Lane]int)
+		}
+		i = len(b.list)
+		b.of[l] = i
+		b.list = append(b.list, bucket.Batch{Lane: l})
+	}
+	b.list[i].Events = append(b.list[i].Events, e)
+}
+
+// BatchError says what became of the events of a [Queue.PublishEvents] that did
+// not store them all.
+type BatchError struct {
+	Stored int           // events that Redis has
+	Errs   map[int]error // by index: why the others were not stored, or that it is unknown whether they were
+}
+
+// Error counts the events and quotes one cause.
+func (e *BatchError) Error() string {
+	first := -1
+	unknown := 0
+	for i, err := range e.Errs {
+		if first < 0 || i < first {
+			first = i
+		}
+		if errors.Is(err, ErrOutcomeUnknown) {
+			unknown++
+		}
+	}
+	return fmt.Sprintf("dueq: of %d events %d were stored, %d were not, of %d it is unknown; the first of these, %d: %v",
+		e.Stored+len(e.Errs), e.Stored, len(e.Errs)-unknown, unknown, first, e.Errs[first])
+}
+
+// Unwrap gives all causes to [errors.Is].
+func (e *BatchError) Unwrap() []error {
+	errs := make([]error, 0, len(e.Errs))
+	for _, err := range e.Errs {
+		errs = append(errs, err)
+	}
+	return errs
+}
+
+// PublishEvents stores any number of events, in batches. ids has one id per
+// event, "" for those that were not stored, or of which it is unknown; then err
+// is a [*BatchError]. If any event is invalid, none is stored and the error says
+// which and why, as those of [Queue.PublishEvent] do.
+func (q *Queue) PublishEvents(ctx context.Context, topic string, events []NewEvent) (ids []string, err error) {
+	t, err := q.open(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	prepared := make([]*bucket.Event, len(events))
+	for i := range events {
+		if prepared[i], err = q.prepare(&events[i]); err != nil {
+			return nil, fmt.Errorf("publish to topic %q: event %d: %w", topic, i, err)
+		}
+	}
+	q.publishAll(ctx, t, prepared)
+	ids = make([]string, len(events))
+	failed := &BatchError{Errs: make(map[int]error)}
+	for i, e := range prepared {
+		if e.Err != nil {
+			failed.Errs[i] = e.Err
+			continue
+		}
+		ids[i] = e.ID
+		failed.Stored++
+	}
+	if len(failed.Errs) > 0 {
+		return ids, failed
+	}
+	return ids, nil
+}
+
+// publishAll sends events in batches, some at a time, until ctx ends.
+func (q *Queue) publishAll(ctx context.Context, t *topic, events []*bucket.Event) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	slots := make(chan struct{}, flights)
+	for len(events) > 0 {
+		n, size := 0, 0
+		for n < len(events) && n < readyqueue.MaxBatch && size < maxBatchBytes {
+			size += perEvent + len(events[n].ID) + len(events[n].Record)
+			n++
+		}
+		some := events[:n]
+		events = events[n:]
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			q.publishSome(ctx, t, some)
+		})
+	}
+}
+
+func (q *Queue) publishSome(ctx context.Context, t *topic, events []*bucket.Event) {
+	if err := ctx.Err(); err != nil {
+		for _, e := range events {
+			e.Err = fmt.Errorf("not sent: %w", context.Cause(ctx))
+		}
+		return
+	}
+	var b batches
+	for _, e := range events {
+		b.add(q.lane(t, e.ID), e)
+	}
+	bucket.Publish(context.WithoutCancel(ctx), q.rdb, b.list)
+}

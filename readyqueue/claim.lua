@@ -1,0 +1,88 @@
+-- claim: leases due events to a session, first from ready, then straight from the given buckets; a caller that can
+-- take none carries what is due from the buckets to ready instead, for others.
+-- KEYS 1 ready  2 bell  3 pool  4 held  5 sessions  6 attempts  7 again  8 meta  9 stats  10.. buckets that may be due
+-- ARGV 1 bucket counts as the caller knows them  2 most events to claim  3 most ids to carry to ready
+--      4 most ids in ready  5 session  6 lease (ms)  7 '1' if the session should hold events already
+--      8 alarm channel  9 most bytes of records to return
+-- returns {'ok', now (us), ids left in ready, head of each bucket (due in ms as text, or ''), ids, records, attempts
+--      entries (empty if there are none at all)}
+--      or {'counts', the bucket counts in Redis}: nothing was done, learn them and call again
+--      or {'lost'}: the session's leases were taken away; nothing was done
+local ready, bell, pool, held, sessions, attempts, again, meta, stats =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local known, limit, carry, high_water, session = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local lease, holds, channel, most_bytes = tonumber(ARGV[6]), ARGV[7] == '1', ARGV[8], tonumber(ARGV[9])
+
+local stored = redis.call('HGET', meta, 'buckets') or known
+if stored ~= known then
+  return { 'counts', stored }
+end
+if holds and not redis.call('ZSCORE', sessions, session) then
+  return { 'lost' }
+end
+
+local now, now_us = clock()
+local ids = limit > 0 and redis.call('LPOP', ready, limit) or {}
+if carry > 0 then
+  carry = math.min(carry, high_water - redis.call('LLEN', ready))
+end
+
+local heads = {}
+for i = 10, #KEYS do
+  local bucket = KEYS[i]
+  local want = limit > 0 and limit - #ids or carry
+  if want > 0 then
+    local due = redis.call('ZRANGEBYSCORE', bucket, '-inf', now, 'LIMIT', 0, want)
+    if #due > 0 then
+      redis.call('ZREMRANGEBYRANK', bucket, 0, #due - 1)
+      if limit > 0 then
+        for j = 1, #due do
+          ids[#ids + 1] = due[j]
+        end
+      else
+        redis.call('RPUSH', ready, unpack(due))
+        carry = carry - #due
+      end
+    end
+  end
+  heads[i - 9] = redis.call('ZRANGE', bucket, 0, 0, 'WITHSCORES')[2] or ''
+end
+
+local records = {}
+local bytes = 0
+local taken = 0
+while taken < #ids and bytes < most_bytes do
+  local upto = math.min(taken + 64, #ids)
+  local got = redis.call('HMGET', pool, unpack(ids, taken + 1, upto))
+  for i = 1, #got do
+    records[taken + i] = got[i]
+    bytes = bytes + (got[i] and #got[i] or 0)
+  end
+  taken = upto
+end
+for i = #ids, taken + 1, -1 do -- too many bytes: back to the front, in their order
+  redis.call('LPUSH', ready, ids[i])
+  ids[i] = nil
+end
+
+local states = {}
+if taken > 0 then
+  redis.call('SADD', held, unpack(ids))
+  local deadline = text(now + lease)
+  if redis.call('ZADD', sessions, deadline, session) == 1 then
+    alarm(channel, now_us, { 'session=' .. deadline })
+  end
+  if redis.call('EXISTS', attempts) == 1 then
+    states = redis.call('HMGET', attempts, unpack(ids))
+  end
+  if redis.call('EXISTS', again) == 1 then
+    redis.call('HDEL', again, unpack(ids))
+  end
+  redis.call('HINCRBY', stats, 'delivered', taken)
+end
+
+local left = redis.call('LLEN', ready)
+if left > 0 then
+  ring(ready, bell)
+end
+return { 'ok', now_us, left, heads, ids, records, states }

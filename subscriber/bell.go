@@ -1,0 +1,186 @@
+package subscriber
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+)
+
+const (
+	// bellsPerWait is the most bells that one BLPOP waits for.
+	bellsPerWait = 1000
+	// wakeTTL is how long a token for our own wait may lie unheard.
+	wakeTTL = time.Minute
+)
+
+// bells waits for the bells of idle lanes: in one blocking call for up to a
+// thousand lanes, or on a cluster, where a call cannot span slots, one per lane.
+type bells struct {
+	rdb      redis.UniversalClient
+	session  string
+	fallback time.Duration
+	log      *zap.Logger
+
+	mu      sync.Mutex
+	waits   []*wait
+	of      map[*Lane]*wait
+	ctx     context.Context // of run; nil before
+	running sync.WaitGroup
+}
+
+// wait is one BLPOP after another.
+type wait struct {
+	b    *bells
+	wake string // the list that interrupts it
+
+	mu      sync.Mutex
+	lanes   map[string]*Lane // by bell: those that are listened to
+	added   int              // lanes in its care
+	asleep  bool             // a BLPOP is under way
+	rousing bool             // an interruption is on its way
+}
+
+func newBells(rdb redis.UniversalClient, session string, fallback time.Duration, log *zap.Logger) *bells {
+	return &bells{rdb: rdb, session: session, fallback: fallback, log: log, of: make(map[*Lane]*wait)}
+}
+
+// add takes a lane's bell into care; [bells.park] starts listening to it.
+func (b *bells) add(l *Lane) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, single := b.rdb.(*redis.Client)
+	if n := len(b.waits); n > 0 && single && b.waits[n-1].added < bellsPerWait {
+		b.waits[n-1].added++
+		b.of[l] = b.waits[n-1]
+		return
+	}
+	w := &wait{b: b, wake: l.key.Wake(b.session), lanes: make(map[string]*Lane), added: 1}
+	b.waits = append(b.waits, w)
+	b.of[l] = w
+	if b.ctx != nil {
+		b.running.Go(func() { w.run(b.ctx) })
+	}
+}
+
+// run listens until ctx ends.
+func (b *bells) run(ctx context.Context) {
+	b.mu.Lock()
+	b.ctx = ctx
+	for _, w := range b.waits {
+		b.running.Go(func() { w.run(ctx) })
+	}
+	b.mu.Unlock()
+	<-ctx.Done()
+	b.mu.Lock()
+	waits := slices.Clone(b.waits)
+	b.mu.Unlock()
+	for _, w := range waits {
+		w.rouse(context.WithoutCancel(ctx))
+	}
+	b.running.Wait()
+}
+
+// park listens to a lane's bell from now on.
+func (b *bells) park(ctx context.Context, l *Lane) {
+	if l.parked.Swap(true) {
+		return
+	}
+	b.mu.Lock()
+	w := b.of[l]
+	b.mu.Unlock()
+	w.mu.Lock()
+	w.lanes[l.key.Bell] = l
+	w.mu.Unlock()
+	w.rouse(ctx)
+}
+
+// rouse interrupts a BLPOP that is under way: its lanes have changed.
+func (w *wait) rouse(ctx context.Context) {
+	w.mu.Lock()
+	needed := w.asleep && !w.rousing
+	w.rousing = w.rousing || needed
+	w.mu.Unlock()
+	if !needed {
+		return
+	}
+	_, err := w.b.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		pipe.LPush(ctx, w.wake, "1")
+		pipe.Expire(ctx, w.wake, wakeTTL)
+		return nil
+	})
+	if err != nil { // it ends by itself within the fallback interval
+		w.mu.Lock()
+		w.rousing = false
+		w.mu.Unlock()
+	}
+}
+
+// run waits for one bell after another.
+func (w *wait) run(ctx context.Context) {
+	failures := 0
+	for ctx.Err() == nil {
+		bell, err := w.next(ctx)
+		switch {
+		case err == nil:
+			failures = 0
+			w.heard(bell)
+		case errors.Is(err, redis.Nil): // nothing rang
+		default:
+			failures++
+			w.b.log.Warn("cannot listen for bells; will try again", zap.Error(err))
+			select {
+			case <-ctx.Done():
+			case <-time.After(min(50*time.Millisecond<<min(failures, 7), 5*time.Second)):
+			}
+		}
+	}
+}
+
+// next waits for the next bell, or for an interruption.
+func (w *wait) next(ctx context.Context) (bell string, err error) {
+	w.mu.Lock()
+	keys := make([]string, 0, len(w.lanes)+1)
+	keys = append(keys, w.wake)
+	for bell := range w.lanes { // in random order: none goes short
+		keys = append(keys, bell)
+	}
+	w.asleep = ctx.Err() == nil
+	asleep := w.asleep
+	w.mu.Unlock()
+	if !asleep {
+		return "", ctx.Err()
+	}
+	got, err := w.b.rdb.BLPop(ctx, w.b.fallback, keys...).Result()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asleep = false
+	if err != nil {
+		return "", err
+	}
+	if got[0] == w.wake {
+		w.rousing = false
+	}
+	return got[0], nil
+}
+
+// heard makes a lane look for events. One whose handlers are all busy hands the
+// token on to other processes (a move without room rings again) and stops
+// listening until it has caught up.
+func (w *wait) heard(bell string) {
+	w.mu.Lock()
+	l := w.lanes[bell]
+	if l != nil && !l.topic.hasRoom() {
+		delete(w.lanes, bell)
+		l.backlog.Store(true)
+		l.parked.Store(false)
+	}
+	w.mu.Unlock()
+	if l != nil {
+		l.kick()
+	}
+}

@@ -1,0 +1,183 @@
+package subscriber
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dueq-io/dueq/readyqueue"
+)
+
+// delivery is one lease on its way through a handler.
+type delivery struct {
+	lane     *Lane
+	session  string
+	id       string
+	event    *Event // nil: it cannot be delivered
+	attempts readyqueue.Attempts
+	claimed  time.Time
+
+	settled atomic.Bool // its outcome is decided, or its lease lost
+
+	mu     sync.Mutex
+	cancel context.CancelCauseFunc // while a handler runs
+}
+
+// handle runs the handlers that have not succeeded yet, and settles the outcome.
+func (t *Topic) handle(d *delivery) {
+	if d.settled.Load() {
+		return // lost while it waited
+	}
+	if d.attempts.Count >= d.event.MaxAttempts { // it has kept killing its process
+		t.fail(d, errors.New(d.attempts.Cause))
+		return
+	}
+	ctx, cancel := d.start(t.s.handlers, t.s.opts.HandlerTimeout)
+	defer cancel()
+	exited := true
+	defer func() {
+		if exited { // runtime.Goexit ends this worker: another takes its place
+			t.conclude(ctx, d, errors.New("the handler called runtime.Goexit"))
+			t.s.workers.Go(t.work)
+		}
+	}()
+	err := t.run(ctx, d)
+	exited = false
+	t.conclude(ctx, d, err)
+}
+
+// start makes the handler's context.
+func (d *delivery) start(parent context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancelTimeout := context.WithTimeoutCause(parent, timeout, ErrHandlerTimeout)
+	ctx, cancel := context.WithCancelCause(ctx)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.cancel = cancel
+	return ctx, func() {
+		cancel(nil)
+		cancelTimeout()
+	}
+}
+
+// cancelWith ends the handler's context.
+func (d *delivery) cancelWith(cause error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cancel != nil {
+		d.cancel(cause)
+	}
+}
+
+// end drops the lease: whatever its handler returns changes nothing any more.
+func (d *delivery) end(cause error) {
+	d.settled.Store(true)
+	d.cancelWith(cause)
+}
+
+// run calls the handlers, and notes which have succeeded.
+func (t *Topic) run(ctx context.Context, d *delivery) error {
+	var failed []error
+	for i, h := range t.handlers {
+		bit := uint64(1) << i
+		if d.attempts.Done&bit != 0 {
+			continue
+		}
+		if i > 0 && ctx.Err() != nil {
+			failed = append(failed, context.Cause(ctx))
+			break
+		}
+		if err := call(func() error { return h.HandleEvent(ctx, d.event) }); err != nil {
+			failed = append(failed, err)
+		} else {
+			d.attempts.Done |= bit
+		}
+	}
+	if len(failed) == 1 {
+		return failed[0]
+	}
+	return errors.Join(failed...)
+}
+
+// call turns a panic into an error with the stack.
+func call(f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return f()
+}
+
+// conclude settles a delivery whose handlers have returned err.
+func (t *Topic) conclude(ctx context.Context, d *delivery, err error) {
+	if err == nil {
+		d.settle(readyqueue.Settlement{Outcome: readyqueue.Ack})
+		return
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, ErrStopping) || errors.Is(cause, ErrLeaseLost) {
+		d.giveBack()
+		return
+	} else if errors.Is(cause, ErrHandlerTimeout) {
+		err = fmt.Errorf("%w after %v: %w", ErrHandlerTimeout, t.s.opts.HandlerTimeout, err)
+	}
+	d.attempts.Count++
+	d.attempts.Cause = err.Error()
+	var skip *skipRetryError
+	if d.attempts.Count >= d.event.MaxAttempts || errors.As(err, &skip) {
+		t.fail(d, err)
+		return
+	}
+	delay := t.s.opts.Backoff(d.attempts.Count, err)
+	var after *retryAfterError
+	if errors.As(err, &after) {
+		delay = after.delay
+	}
+	d.settle(readyqueue.Settlement{Outcome: readyqueue.Retry, Delay: max(delay, 0), Attempts: d.attempts})
+}
+
+// giveBack ends a lease whose event was not handled, at no cost in attempts.
+func (d *delivery) giveBack() {
+	if d.attempts.Done == 0 {
+		d.settle(readyqueue.Settlement{Outcome: readyqueue.Release})
+	} else { // some handlers have succeeded, which must not be forgotten
+		d.settle(readyqueue.Settlement{Outcome: readyqueue.Retry, Attempts: d.attempts})
+	}
+}
+
+// fail settles a delivery that has failed for good.
+func (t *Topic) fail(d *delivery, cause error) {
+	s := readyqueue.Settlement{Outcome: readyqueue.Bury, Attempts: d.attempts}
+	if persist := t.s.opts.PersistFn; persist != nil {
+		ctx, cancel := d.start(t.s.handlers, t.s.opts.HandlerTimeout)
+		defer cancel()
+		err := call(func() error { return persist(ctx, d.event, cause) })
+		switch stopped := context.Cause(ctx); {
+		case err == nil:
+			s.Outcome = readyqueue.Ack
+		case errors.Is(stopped, ErrStopping) || errors.Is(stopped, ErrLeaseLost):
+			s.Outcome, s.Attempts.Count = readyqueue.Retry, max(0, s.Attempts.Count-1)
+		default:
+			s.Attempts.Cause += "\npersistFn: " + err.Error()
+		}
+	}
+	if s.Outcome == readyqueue.Bury {
+		t.s.opts.Logger.Error("an event has failed for good; it lies among the dead",
+			zap.String("topic", t.name), zap.String("id", d.id), zap.Int("attempts", s.Attempts.Count), zap.Error(cause))
+	}
+	d.settle(s)
+}
+
+// settle hands the outcome on to Redis, once.
+func (d *delivery) settle(s readyqueue.Settlement) {
+	if d.settled.Swap(true) {
+		return
+	}
+	s.ID = d.id
+	d.lane.s.settles.Add(&ending{delivery: d, Settlement: s})
+}

@@ -1,0 +1,88 @@
+package subscriber
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dueq-io/dueq/readyqueue"
+)
+
+const (
+	// grace is how long handlers have to return once their contexts have ended.
+	grace = time.Second
+	// settleTime is how long the last outcomes have to reach Redis.
+	settleTime = 5 * time.Second
+)
+
+// Drain gives unstarted events back at once, lets running handlers finish until
+// ctx ends, then ends their contexts and gives their events back too. Nothing
+// may be claimed any more. It returns when Redis has all outcomes, or an error
+// that says how many it does not have.
+func (s *Subscriber) Drain(ctx context.Context) error {
+	topics, lanes := s.all()
+	for _, t := range topics {
+		s.release(t.close())
+	}
+	returned := make(chan struct{})
+	go func() {
+		s.workers.Wait()
+		close(returned)
+	}()
+	var err error
+	select {
+	case <-returned:
+	case <-ctx.Done():
+		s.stop(ErrStopping)
+		select {
+		case <-returned:
+		case <-time.After(grace):
+		}
+		running := 0
+		for _, l := range lanes {
+			running += l.giveBackAll()
+		}
+		err = fmt.Errorf("subscriber: %d handlers were cut off: %w", running, context.Cause(ctx))
+	}
+	s.stop(ErrStopping)
+	return s.flush(lanes, err)
+}
+
+// giveBackAll settles every lease whose handler has not returned.
+func (l *Lane) giveBackAll() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, d := range l.leases {
+		if !d.settled.Load() {
+			d.settle(readyqueue.Settlement{Outcome: readyqueue.Release})
+			n++
+		}
+	}
+	return n
+}
+
+// flush waits until Redis has all outcomes.
+func (s *Subscriber) flush(lanes []*Lane, err error) error {
+	flushed := make(chan struct{})
+	go func() {
+		s.settles.Wait()
+		s.resettle.Wait()
+		close(flushed)
+	}()
+	select {
+	case <-flushed:
+	case <-time.After(settleTime):
+		s.giveUp()
+		<-flushed
+	}
+	s.giveUp()
+	left := 0
+	for _, l := range lanes {
+		left += l.holding().leases
+	}
+	if left > 0 {
+		err = fmt.Errorf("subscriber: %d outcomes did not reach Redis, their events will be delivered again: %w", left, err)
+	}
+	return err
+}

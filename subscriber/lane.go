@@ -1,0 +1,228 @@
+package subscriber
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/pool"
+	"github.com/dueq-io/dueq/readyqueue"
+)
+
+// errSettling makes a carrier come back: it must not claim while a settlement
+// is tried again.
+var errSettling = errors.New("subscriber: a settlement is being tried again")
+
+// Lane is what this process holds of one lane.
+type Lane struct {
+	topic   *Topic
+	s       *Subscriber
+	key     *key.Lane
+	kick    func()      // asks for a turn of Move
+	backlog atomic.Bool // more is due than the last claim took
+	parked  atomic.Bool // its bell is listened to
+	suspect atomic.Bool // Redis may have leased us events that we do not know of
+
+	// gate keeps claims and second tries of a settlement apart: a second try
+	// must not end the lease of an event that we have claimed anew meanwhile.
+	gate sync.RWMutex
+
+	mu       sync.Mutex
+	session  string // a new one each time the leases were lost
+	epoch    int
+	leases   map[string]*delivery // by id: claimed and not settled
+	deadline time.Time            // when the leases end unless they are extended, at the earliest
+	claims   int                  // how many claims have begun and ended: odd while one is under way
+	failed   []*ending            // settlements to try again; while there are any, a goroutine does
+}
+
+// hungry asks for a turn if the lane is known to have more.
+func (l *Lane) hungry() {
+	if l.backlog.Load() && l.kick != nil {
+		l.kick()
+	}
+}
+
+// Move claims what is due in ready and in the given buckets, as much as the
+// handlers have room for; if they have none it carries what is due to ready.
+func (l *Lane) Move(ctx context.Context, due []int) (found readyqueue.Claimed, again bool, err error) {
+	if l.suspect.Load() {
+		if err := l.resync(ctx); err != nil {
+			return found, false, err
+		}
+	}
+	if !l.gate.TryRLock() {
+		return found, false, errSettling
+	}
+	defer l.gate.RUnlock()
+	room := l.topic.reserve()
+	claim := l.begin(room, due)
+	start := time.Now()
+	found, err = claim.Run(ctx, l.s.rdb, l.key)
+	if err != nil {
+		l.topic.accept(room, nil)
+		l.end(start, claim, nil)
+		if errors.Is(err, readyqueue.ErrLost) {
+			l.lose(claim.Session)
+			return found, false, err
+		}
+		l.suspect.Store(true)
+		return found, false, fmt.Errorf("subscriber: %w", err)
+	}
+	l.topic.accept(room, l.end(start, claim, found.Leases))
+	dueLeft := anyDue(found)
+	l.backlog.Store(dueLeft || found.Left > 0)
+	switch {
+	case room == 0: // carry on until ready is full
+		return found, dueLeft && found.Left < l.s.opts.HighWater, nil
+	case l.backlog.Load():
+		return found, l.topic.hasRoom(), nil
+	default:
+		l.s.bells.park(ctx, l)
+		return found, false, nil
+	}
+}
+
+// anyDue reports whether due ids were left in the buckets.
+func anyDue(found readyqueue.Claimed) bool {
+	for _, h := range found.Heads {
+		if !h.Empty && h.Due <= found.Now/1000 {
+			return true
+		}
+	}
+	return false
+}
+
+// begin prepares a claim.
+func (l *Lane) begin(room int, due []int) readyqueue.Claim {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.claims++
+	return readyqueue.Claim{
+		Session: l.session, Lease: l.s.opts.Lease, Holds: len(l.leases) > 0,
+		Limit: room, HighWater: l.s.opts.HighWater, Due: due,
+	}
+}
+
+// end takes in the leases of a claim that began at start.
+func (l *Lane) end(start time.Time, claim readyqueue.Claim, leases []readyqueue.Lease) []*delivery {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.claims++
+	if len(leases) == 0 {
+		return nil
+	}
+	l.deadline = start.Add(l.s.opts.Lease)
+	deliveries := make([]*delivery, 0, len(leases))
+	now := time.Now()
+	for i := range leases {
+		d := l.deliver(&leases[i], claim.Session, now)
+		if old := l.leases[d.id]; old != nil { // its settlement took effect, though we were not told
+			old.end(ErrLeaseLost)
+		}
+		l.leases[d.id] = d
+		if d.event != nil {
+			deliveries = append(deliveries, d)
+		}
+	}
+	return deliveries
+}
+
+// deliver makes a delivery of a lease. One that cannot be delivered is settled
+// at once and has no event.
+func (l *Lane) deliver(lease *readyqueue.Lease, session string, now time.Time) *delivery {
+	d := &delivery{lane: l, session: session, id: lease.ID, attempts: lease.Attempts, claimed: now}
+	if lease.Missing {
+		l.s.opts.Logger.Warn("an id without a record was forgotten",
+			zap.String("topic", l.key.Topic), zap.String("id", lease.ID))
+		d.settle(readyqueue.Settlement{Outcome: readyqueue.Ack})
+		return d
+	}
+	record, err := pool.Decode(lease.Record)
+	if err != nil {
+		d.attempts.Cause = err.Error()
+		l.s.opts.Logger.Error("an unreadable event was put among the dead",
+			zap.String("topic", l.key.Topic), zap.String("id", lease.ID), zap.Error(err))
+		d.settle(readyqueue.Settlement{Outcome: readyqueue.Bury, Attempts: d.attempts})
+		return d
+	}
+	d.event = &Event{
+		ID: lease.ID, Topic: l.key.Topic, Body: record.Body,
+		EffectTime: time.UnixMilli(record.EffectTime), Attempt: lease.Attempts.Count + 1,
+		MaxAttempts: record.MaxAttempts, Metadata: record.Metadata,
+	}
+	if d.event.MaxAttempts == 0 {
+		d.event.MaxAttempts = l.s.opts.MaxAttempts
+	}
+	return d
+}
+
+// forget drops a lease that has ended.
+func (l *Lane) forget(d *delivery) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.leases[d.id] == d {
+		delete(l.leases, d.id)
+	}
+}
+
+// lose drops all leases of a session that was taken over, and takes a new name:
+// what we claim from now on is told apart from what we have lost.
+func (l *Lane) lose(session string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if session != l.session {
+		return
+	}
+	l.s.opts.Logger.Warn("leases lost: this process was silent for too long",
+		zap.String("topic", l.key.Topic), zap.Int("events", len(l.leases)))
+	for id, d := range l.leases {
+		d.end(ErrLeaseLost)
+		delete(l.leases, id)
+	}
+	l.epoch++
+	l.session = l.s.session + "." + strconv.Itoa(l.epoch)
+}
+
+// lapse ends the handlers' contexts if the leases have run out by our own
+// clock: another process may have the events by now.
+func (l *Lane) lapse(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.leases) == 0 || now.Before(l.deadline) {
+		return
+	}
+	for _, d := range l.leases {
+		d.cancelWith(ErrLeaseLost)
+	}
+}
+
+// resync gives back what Redis has leased to us in claims whose replies never
+// came.
+func (l *Lane) resync(ctx context.Context) error {
+	l.mu.Lock()
+	session := l.session
+	l.mu.Unlock()
+	ids, err := readyqueue.HeldIDs(ctx, l.s.rdb, l.key, session)
+	if err != nil {
+		return fmt.Errorf("subscriber: %w", err)
+	}
+	l.suspect.Store(false)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range ids {
+		if l.leases[id] == nil {
+			d := &delivery{lane: l, session: session, id: id}
+			l.leases[id] = d
+			d.settle(readyqueue.Settlement{Outcome: readyqueue.Release})
+		}
+	}
+	return nil
+}

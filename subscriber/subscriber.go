@@ -1,0 +1,99 @@
+package subscriber
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+
+	"github.com/dueq-io/dueq/internal/coalesce"
+	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/readyqueue"
+)
+
+// Options say how events are handled. Every field must be set, but for
+// PersistFn.
+type Options struct {
+	Concurrency    int // handlers running at once per topic
+	Lease          time.Duration
+	HandlerTimeout time.Duration
+	MaxAttempts    int
+	Backoff        func(attempt int, cause error) time.Duration
+	PersistFn      PersistFn
+	HighWater      int           // most ids in a ready list
+	Fallback       time.Duration // how long a wait for a bell lasts at most
+	Logger         *zap.Logger
+}
+
+// Subscriber holds the subscriptions of one process.
+type Subscriber struct {
+	rdb     redis.UniversalClient
+	opts    Options
+	session string
+	bells   *bells
+	settles *coalesce.Group[*ending]
+
+	handlers context.Context // of all handlers; ends with ErrStopping
+	stop     context.CancelCauseFunc
+	workers  sync.WaitGroup
+	settling context.Context // of settlements; ends when nobody waits for them any more
+	giveUp   context.CancelFunc
+	resettle sync.WaitGroup // goroutines that try settlements again
+
+	mu     sync.Mutex
+	topics []*Topic
+	lanes  []*Lane
+}
+
+// New returns a subscriber whose leases belong to the given session: a name
+// that no other process has.
+func New(rdb redis.UniversalClient, session string, opts Options) *Subscriber {
+	s := &Subscriber{rdb: rdb, opts: opts, session: session}
+	s.bells = newBells(rdb, session, opts.Fallback, opts.Logger)
+	s.handlers, s.stop = context.WithCancelCause(context.Background())
+	s.settling, s.giveUp = context.WithCancel(context.Background())
+	s.settles = coalesce.New(s.settle, 2, readyqueue.MaxBatch, readyqueue.MaxBatch, func(*ending) int { return 1 })
+	return s
+}
+
+// AddTopic subscribes handlers to a topic; [Topic.AddLane] says where its
+// events come from.
+func (s *Subscriber) AddTopic(name string, handlers []Handler) *Topic {
+	t := &Topic{s: s, name: name, handlers: handlers}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.topics = append(s.topics, t)
+	return t
+}
+
+// AddLane makes a lane one of the topic's. The lane moves events once a carrier
+// turns it, and kicks the carrier with the given function.
+func (t *Topic) AddLane(k *key.Lane) *Lane {
+	l := &Lane{topic: t, s: t.s, key: k, session: t.s.session, leases: make(map[string]*delivery)}
+	t.mu.Lock()
+	t.lanes = append(t.lanes, l)
+	t.mu.Unlock()
+	t.s.mu.Lock()
+	t.s.lanes = append(t.s.lanes, l)
+	t.s.mu.Unlock()
+	return l
+}
+
+// Start makes the lane ask kick for a turn whenever it has room for more
+// events or hears its bell.
+func (l *Lane) Start(kick func()) {
+	l.kick = kick
+	l.s.bells.add(l)
+}
+
+// Listen listens for bells until ctx ends.
+func (s *Subscriber) Listen(ctx context.Context) { s.bells.run(ctx) }
+
+func (s *Subscriber) all() ([]*Topic, []*Lane) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.topics), slices.Clone(s.lanes)
+}
