@@ -9,25 +9,6 @@ import (
 	"github.com/dueq-io/dueq/internal/redistest"
 )
 
-func newQueue(t *testing.T, env *redistest.Env, opts dueq.Options) *dueq.Queue {
-	t.Helper()
-	if opts.Namespace == "" {
-		opts.Namespace = env.Namespace
-	}
-	q, err := dueq.New(env.NewClient(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := q.ShutDown(ctx); err != nil && err != dueq.ErrShutDown {
-			t.Errorf("ShutDown: %v", err)
-		}
-	})
-	return q
-}
-
 func TestSmoke(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		q := newQueue(t, env, dueq.Options{})

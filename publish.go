@@ -14,7 +14,10 @@ import (
 )
 
 const (
-	// flights is how many batches of publishes are on their way at a time.
+	// crowd is about how many waiting publishes make a second batch leave beside
+	// the first.
+	crowd = 32
+	// flights is how many batches of one PublishEvents are on their way at a time.
 	flights = 2
 	// maxBatchBytes is about how large one batch may be.
 	maxBatchBytes = 1 << 20

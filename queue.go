@@ -12,16 +12,21 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dueq-io/dueq/carrier"
 	"github.com/dueq-io/dueq/internal/coalesce"
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/script"
 	"github.com/dueq-io/dueq/pool"
 	"github.com/dueq-io/dueq/readyqueue"
 	"github.com/dueq-io/dueq/subscriber"
 )
+
+// loopsTime is how long ShutDown waits for goroutines that only listen.
+const loopsTime = time.Second
 
 // maxHandlers is the most handlers of one topic: one bit each says which have
 // succeeded.
@@ -41,8 +46,8 @@ type Queue struct {
 	endClaims context.CancelFunc
 	leases    context.Context // of the lease keeper; ends when all handlers have returned
 	endLeases context.CancelFunc
-	loops     sync.WaitGroup // what claims
-	keeper    sync.WaitGroup // what keeps leases
+	carriers  sync.WaitGroup // what claims
+	loops     sync.WaitGroup // everything else
 	over      chan struct{}  // closed when ShutDown has ended
 
 	mu       sync.Mutex
@@ -63,10 +68,12 @@ func New(rdb redis.UniversalClient, opts Options) (*Queue, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
+	rdb = script.Together(rdb)
 	q := &Queue{rdb: rdb, opts: opts, topics: make(map[string]*topic), over: make(chan struct{})}
 	q.claims, q.endClaims = context.WithCancel(context.Background())
 	q.leases, q.endLeases = context.WithCancel(context.Background())
-	q.publishes = coalesce.New(q.publish, flights, readyqueue.MaxBatch, maxBatchBytes, (*publication).size)
+	limits := coalesce.Limits{Len: readyqueue.MaxBatch, Size: maxBatchBytes, Crowd: crowd * perEvent}
+	q.publishes = coalesce.New(limits, (*publication).size, q.publish)
 	q.carrier = carrier.New(rdb, opts.Logger, opts.Fallback)
 	q.subscriber = subscriber.New(rdb, pool.NewID(), subscriber.Options{
 		Concurrency: opts.Concurrency, Lease: opts.Lease, HandlerTimeout: opts.HandlerTimeout,
@@ -138,10 +145,10 @@ func (q *Queue) start() {
 		return
 	}
 	q.started = true
-	q.loops.Go(func() { q.carrier.Run(q.claims) })
+	q.carriers.Go(func() { q.carrier.Run(q.claims) })
 	q.loops.Go(func() { q.subscriber.Listen(q.claims) })
 	q.loops.Go(func() { q.watchPartitions(q.claims) })
-	q.keeper.Go(func() { q.subscriber.KeepLeases(q.leases) })
+	q.loops.Go(func() { q.subscriber.KeepLeases(q.leases) })
 }
 
 // ShutDown ends the queue: it stops claiming at once, gives unstarted events
@@ -159,19 +166,31 @@ func (q *Queue) ShutDown(ctx context.Context) error {
 	q.mu.Unlock()
 
 	q.endClaims()
-	err := q.subscriber.Drain(ctx)
+	err := q.subscriber.Drain(ctx, closedAfter(&q.carriers))
 	q.mu.Lock()
 	q.closed = true
 	q.mu.Unlock()
 	q.publishes.Wait()
 	q.endLeases()
-	q.keeper.Wait()
-	q.loops.Wait()
+	select {
+	case <-closedAfter(&q.loops):
+	case <-time.After(loopsTime): // Redis hangs, and with it a call that will end by its own timeout
+	}
 	close(q.over)
 	if err != nil {
 		return fmt.Errorf("dueq: shut down: %w", err)
 	}
 	return nil
+}
+
+// closedAfter returns a channel that is closed when wg is done.
+func closedAfter(wg *sync.WaitGroup) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(done)
+	}()
+	return done
 }
 
 // Run blocks until ctx ends or the process gets SIGINT or SIGTERM, then shuts

@@ -2,14 +2,12 @@ package dueq
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
 	"github.com/dueq-io/dueq/bucket"
@@ -26,6 +24,7 @@ const (
 type topic struct {
 	name         string
 	lanes        map[int][]*key.Lane // by partition count; this process's own is always there
+	served       []int               // partition counts that are subscribed to
 	registered   bool                // the namespace's set of topics has it
 	subscription *subscriber.Topic
 }
@@ -54,6 +53,7 @@ func (q *Queue) addLanes(t *topic, partitions int) []*key.Lane {
 
 // serve subscribes to the lanes of a partition count. The caller holds mu.
 func (q *Queue) serve(t *topic, partitions int) {
+	t.served = append(t.served, partitions)
 	for _, k := range q.addLanes(t, partitions) {
 		l := t.subscription.AddLane(k)
 		c := q.carrier.Add(k, l)
@@ -133,7 +133,10 @@ func (q *Queue) settleIn(t *topic) {
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := q.register(q.claims, t)
 		if err == nil {
-			err = q.serveOthers(q.claims, t)
+			var counts []int
+			if counts, err = q.partitionCounts(q.claims, t.name); err == nil {
+				q.serveAll(t.name, counts)
+			}
 		}
 		if err == nil || q.claims.Err() != nil {
 			return
@@ -147,24 +150,23 @@ func (q *Queue) settleIn(t *topic) {
 	}
 }
 
-// serveOthers serves the lanes of partition counts that came up since.
-func (q *Queue) serveOthers(ctx context.Context, t *topic) error {
-	counts, err := q.partitionCounts(ctx, t.name)
-	if err != nil {
-		return err
-	}
+// serveAll serves the lanes of all the given partition counts.
+func (q *Queue) serveAll(name string, counts []int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	t := q.topics[name]
+	if t == nil || t.subscription == nil || q.stopping {
+		return
+	}
 	for _, n := range counts {
-		if t.lanes[n] == nil && !q.stopping {
+		if !slices.Contains(t.served, n) {
 			q.serve(t, n)
 		}
 	}
-	return nil
 }
 
 // watchPartitions serves lanes of partition counts that other processes bring
-// up, found by the size of the set of topics.
+// up: when the set of topics has grown it is read once.
 func (q *Queue) watchPartitions(ctx context.Context) {
 	tick := time.NewTicker(q.opts.Fallback)
 	defer tick.Stop()
@@ -179,25 +181,31 @@ func (q *Queue) watchPartitions(ctx context.Context) {
 		if err != nil || size == last {
 			continue
 		}
-		last = size
-		for _, t := range q.subscribed() {
-			if err := q.serveOthers(ctx, t); err != nil {
-				last = 0
-			}
+		err = q.eachMember(ctx, func(name string, partitions int) {
+			q.serveAll(name, []int{partitions})
+		})
+		if err == nil {
+			last = size
 		}
 	}
 }
 
-func (q *Queue) subscribed() []*topic {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	var ts []*topic
-	for _, t := range q.topics {
-		if t.subscription != nil {
-			ts = append(ts, t)
+// eachMember calls do for every topic and partition count that was registered.
+func (q *Queue) eachMember(ctx context.Context, do func(name string, partitions int)) error {
+	members := q.rdb.SScan(ctx, key.Topics(q.opts.Namespace), 0, "", 1000).Iterator()
+	for members.Next(ctx) {
+		name, partitions := members.Val(), 1
+		if i := strings.LastIndexByte(name, '/'); i >= 0 {
+			if n, err := strconv.Atoi(name[i+1:]); err == nil {
+				name, partitions = name[:i], n
+			}
 		}
+		do(name, partitions)
 	}
-	return ts
+	if err := members.Err(); err != nil {
+		return fmt.Errorf("dueq: list topics: %w", err)
+	}
+	return nil
 }
 
 // Topics lists the namespace's topics in order: all that were ever published or
@@ -207,19 +215,8 @@ func (q *Queue) Topics(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	var topics []string
-	members := q.rdb.SScan(ctx, key.Topics(q.opts.Namespace), 0, "", 1000).Iterator()
-	for members.Next(ctx) {
-		name, partitions, _ := strings.Cut(members.Val(), "/")
-		if i := strings.LastIndexByte(members.Val(), '/'); i >= 0 {
-			name, partitions = members.Val()[:i], members.Val()[i+1:]
-		}
-		if _, err := strconv.Atoi(partitions); err != nil {
-			name = members.Val()
-		}
-		topics = append(topics, name)
-	}
-	if err := members.Err(); err != nil && !errors.Is(err, redis.Nil) {
-		return nil, fmt.Errorf("dueq: list topics: %w", err)
+	if err := q.eachMember(ctx, func(name string, _ int) { topics = append(topics, name) }); err != nil {
+		return nil, err
 	}
 	slices.Sort(topics)
 	return slices.Compact(topics), nil

@@ -90,11 +90,14 @@ func (s *spread) appendFresh(args []any) []any {
 		args = append(args, &e.ID, &e.Record)
 	}
 	for home, events := range s.homes {
-		earliest := events[0].Due
-		for _, e := range events {
-			earliest = min(earliest, e.Due)
+		first := 0
+		for i, e := range events {
+			if e.Due < events[first].Due {
+				first = i
+			}
 		}
-		args = append(args, s.bucket(home), home, len(events), earliest)
+		events[0], events[first] = events[first], events[0]
+		args = append(args, s.bucket(home), home, len(events))
 		for _, e := range events {
 			args = append(args, &e.Due, &e.ID)
 		}

@@ -1,9 +1,10 @@
 -- publish: stores events and schedules them; those already due go straight to ready while it has room.
 -- KEYS 1 pool  2 ready  3 bell  4 meta  5 stats  6 attempts  7 again  8 dead  9.. buckets
--- ARGV 1 bucket counts as the caller knows them  2 bucket counts to register  3 most ids in ready  4 alarm channel
+-- ARGV 1 bucket counts as the caller knows them  2 bucket counts to register: not looked at if both are the same and no
+--      event is keyed  3 most ids in ready  4 alarm channel
 --      5 number of new events  6 number of buckets they go to  7 number of keyed events  8 homes per keyed event
 --      then new events: id, record
---      then buckets: KEYS index, bucket index, number of ids, earliest due (ms), and for each id: due (ms), id
+--      then buckets: KEYS index, bucket index, number of ids, and for each id, the earliest first: due (ms), id
 --      then keyed events: id, record, due (ms), policy (reject, keep, replace), and for each home: KEYS index, bucket index
 -- returns {'ok', outcome of each keyed event: 'stored', 'kept' or 'duplicate'}
 --      or {'counts', the bucket counts in Redis}: nothing was done, learn them and call again
@@ -12,12 +13,14 @@ local pool, ready, bell, meta, stats, attempts, again, dead =
 local known, wanted, high_water, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local fresh, segments, keyed, homes = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 
-local stored = redis.call('HGET', meta, 'buckets') or ''
-if stored ~= known then
-  return { 'counts', stored }
-end
-if stored ~= wanted then
-  redis.call('HSET', meta, 'buckets', wanted)
+if known ~= wanted or keyed > 0 then
+  local stored = redis.call('HGET', meta, 'buckets') or ''
+  if stored ~= known then
+    return { 'counts', stored }
+  end
+  if stored ~= wanted then
+    redis.call('HSET', meta, 'buckets', wanted)
+  end
 end
 
 local now, now_us = clock()
@@ -46,14 +49,11 @@ if fresh > 0 then
   at = at + 2 * fresh
 end
 for _ = 1, segments do
-  local bucket, index, n, earliest = KEYS[tonumber(ARGV[at + 1])], ARGV[at + 2], tonumber(ARGV[at + 3]), ARGV[at + 4]
-  at = at + 4
-  if tonumber(earliest) > now then
+  local bucket, index, n = KEYS[tonumber(ARGV[at + 1])], ARGV[at + 2], tonumber(ARGV[at + 3])
+  at = at + 3
+  if tonumber(ARGV[at + 1]) > now then
     redis.call('ZADD', bucket, unpack(ARGV, at + 1, at + 2 * n))
-    local head = redis.call('ZRANGE', bucket, 0, 0, 'WITHSCORES')
-    if tonumber(head[2]) >= tonumber(earliest) then
-      alarms[#alarms + 1] = index .. '=' .. earliest
-    end
+    note_head(bucket, index, ARGV[at + 2], ARGV[at + 1], alarms)
   else
     for i = at + 1, at + 2 * n, 2 do
       place(ARGV[i + 1], ARGV[i], bucket, index)

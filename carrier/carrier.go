@@ -28,10 +28,11 @@ type Carrier struct {
 	log      *zap.Logger
 	fallback time.Duration
 	clock    *delayqueue.Queue[*Lane]
-	alarms   *redis.PubSub
+	added    chan struct{} // there are channels to subscribe to
 
 	mu    sync.Mutex
 	lanes map[string]*Lane // by alarm channel
+	fresh []string         // channels to subscribe to
 }
 
 // New returns a carrier that looks for lost signals every fallback.
@@ -39,6 +40,7 @@ func New(rdb redis.UniversalClient, log *zap.Logger, fallback time.Duration) *Ca
 	return &Carrier{
 		rdb: rdb, log: log, fallback: fallback,
 		clock: delayqueue.New[*Lane](0),
+		added: make(chan struct{}, 1),
 		lanes: make(map[string]*Lane),
 	}
 }
@@ -51,8 +53,10 @@ func (c *Carrier) Add(k *key.Lane, m mover) *Lane {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lanes[k.Alarm] = l
-	if c.alarms != nil {
-		c.subscribe(k.Alarm)
+	c.fresh = append(c.fresh, k.Alarm)
+	select {
+	case c.added <- struct{}{}:
+	default:
 	}
 	return l
 }
@@ -107,30 +111,26 @@ func (l *Lane) expired(next int64) {
 	l.session = next
 }
 
-// listen hears the lanes' alarms.
+// listen hears the lanes' alarms. The client subscribes again by itself when it
+// has reconnected.
 func (c *Carrier) listen(ctx context.Context) {
-	c.mu.Lock()
-	c.alarms = c.rdb.Subscribe(ctx)
-	for channel := range c.lanes {
-		c.subscribe(channel)
-	}
-	c.mu.Unlock()
-	defer func() { _ = c.alarms.Close() }()
-	messages := c.alarms.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(10 * time.Second))
+	alarms := c.rdb.Subscribe(ctx)
+	defer func() { _ = alarms.Close() }()
+	messages := alarms.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(10 * time.Second))
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case m := <-messages:
 			c.hear(m)
+		case <-c.added:
+			c.mu.Lock()
+			fresh := c.fresh
+			c.fresh = nil
+			c.mu.Unlock()
+			_ = alarms.Subscribe(ctx, fresh...) // on an error it is made good after the reconnect
 		}
 	}
-}
-
-// subscribe adds a channel. An error needs no care: the client subscribes again
-// to all channels when it has reconnected.
-func (c *Carrier) subscribe(channel string) {
-	_ = c.alarms.Subscribe(context.Background(), channel)
 }
 
 func (c *Carrier) hear(message any) {

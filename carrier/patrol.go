@@ -8,6 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
+
+	"github.com/dueq-io/dueq/internal/script"
 )
 
 // patrolBatch is the most keys looked at in one command or pipeline.
@@ -63,7 +65,7 @@ func (l *Lane) empties() []string {
 
 // patrolEmpty refreshes the lanes of which a key exists that should not.
 func (c *Carrier) patrolEmpty(ctx context.Context, lanes []*Lane) error {
-	_, single := c.rdb.(*redis.Client)
+	single := script.Single(c.rdb)
 	for len(lanes) > 0 {
 		var keys []string
 		n := 0

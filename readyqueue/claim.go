@@ -48,6 +48,8 @@ type Claim struct {
 	Session   string
 	Lease     time.Duration
 	Holds     bool  // the session believes that it holds events of the lane
+	Extend    bool  // push the session's deadline on: it was not for a while
+	Check     bool  // see whether other bucket counts were registered
 	Limit     int   // most events to claim; 0 carries what is due to ready instead
 	HighWater int   // most ids in ready
 	Due       []int // the buckets that may hold due events
@@ -96,16 +98,15 @@ func (c Claim) call(l *key.Lane) *script.Call {
 	for _, i := range c.Due {
 		keys = append(keys, l.Bucket(i))
 	}
-	holds, carry := 0, 0
-	if c.Holds {
-		holds = 1
-	}
+	carry, known := 0, "*"
 	if c.Limit == 0 {
 		carry = MaxBatch
 	}
-	known, _ := l.Counts()
+	if c.Check {
+		known, _ = l.Counts()
+	}
 	return &script.Call{Script: claimScript, Keys: keys, Args: []any{
-		known, min(c.Limit, MaxBatch), carry, c.HighWater, c.Session, c.Lease.Milliseconds(), holds, l.Alarm, maxBytes,
+		known, min(c.Limit, MaxBatch), carry, c.HighWater, c.Session, c.Lease.Milliseconds(), flag(c.Holds), l.Alarm, maxBytes, flag(c.Extend),
 	}}
 }
 
@@ -141,6 +142,13 @@ func (c Claim) parse(reply []any) Claimed {
 		}
 	}
 	return out
+}
+
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return ""
 }
 
 func text(v any) (s string, missing bool) {

@@ -1,9 +1,9 @@
 -- claim: leases due events to a session, first from ready, then straight from the given buckets; a caller that can
 -- take none carries what is due from the buckets to ready instead, for others.
 -- KEYS 1 ready  2 bell  3 pool  4 held  5 sessions  6 attempts  7 again  8 meta  9 stats  10.. buckets that may be due
--- ARGV 1 bucket counts as the caller knows them  2 most events to claim  3 most ids to carry to ready
+-- ARGV 1 bucket counts as the caller knows them, or '*' not to look  2 most events to claim  3 most ids to carry to ready
 --      4 most ids in ready  5 session  6 lease (ms)  7 '1' if the session should hold events already
---      8 alarm channel  9 most bytes of records to return
+--      8 alarm channel  9 most bytes of records to return  10 '1' to push the session's deadline on
 -- returns {'ok', now (us), ids left in ready, head of each bucket (due in ms as text, or ''), ids, records, attempts
 --      entries (empty if there are none at all)}
 --      or {'counts', the bucket counts in Redis}: nothing was done, learn them and call again
@@ -11,11 +11,13 @@
 local ready, bell, pool, held, sessions, attempts, again, meta, stats =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local known, limit, carry, high_water, session = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
-local lease, holds, channel, most_bytes = tonumber(ARGV[6]), ARGV[7] == '1', ARGV[8], tonumber(ARGV[9])
+local lease, holds, channel, most_bytes, extend = tonumber(ARGV[6]), ARGV[7] == '1', ARGV[8], tonumber(ARGV[9]), ARGV[10] == '1'
 
-local stored = redis.call('HGET', meta, 'buckets') or known
-if stored ~= known then
-  return { 'counts', stored }
+if known ~= '*' then
+  local stored = redis.call('HGET', meta, 'buckets') or known
+  if stored ~= known then
+    return { 'counts', stored }
+  end
 end
 if holds and not redis.call('ZSCORE', sessions, session) then
   return { 'lost' }
@@ -23,6 +25,7 @@ end
 
 local now, now_us = clock()
 local ids = limit > 0 and redis.call('LPOP', ready, limit) or {}
+local popped = #ids
 if carry > 0 then
   carry = math.min(carry, high_water - redis.call('LLEN', ready))
 end
@@ -48,6 +51,7 @@ for i = 10, #KEYS do
   heads[i - 9] = redis.call('ZRANGE', bucket, 0, 0, 'WITHSCORES')[2] or ''
 end
 
+local claimed = #ids
 local records = {}
 local bytes = 0
 local taken = 0
@@ -68,20 +72,20 @@ end
 local states = {}
 if taken > 0 then
   redis.call('SADD', held, unpack(ids))
-  local deadline = text(now + lease)
-  if redis.call('ZADD', sessions, deadline, session) == 1 then
-    alarm(channel, now_us, { 'session=' .. deadline })
+  if extend then
+    local deadline = text(now + lease)
+    if redis.call('ZADD', sessions, deadline, session) == 1 then
+      alarm(channel, now_us, { 'session=' .. deadline })
+    end
   end
-  if redis.call('EXISTS', attempts) == 1 then
+  if redis.call('EXISTS', attempts, again) > 0 then
     states = redis.call('HMGET', attempts, unpack(ids))
-  end
-  if redis.call('EXISTS', again) == 1 then
     redis.call('HDEL', again, unpack(ids))
   end
   redis.call('HINCRBY', stats, 'delivered', taken)
 end
 
-local left = redis.call('LLEN', ready)
+local left = (limit == 0 or popped == limit or taken < claimed) and redis.call('LLEN', ready) or 0
 if left > 0 then
   ring(ready, bell)
 end

@@ -9,15 +9,21 @@ local held, pool, attempts, again, ready, bell, dead, stats =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local channel, acked = ARGV[1], tonumber(ARGV[2])
 
-local now, now_us = clock()
 local lost, marked, alarms = {}, {}, {}
 local count = { acked = 0, retried = 0, buried = 0, released = 0 }
-local marks_exist = redis.call('EXISTS', again) == 1
+local extras = redis.call('EXISTS', again, attempts) > 0 -- else no id has an entry there
 
-if acked > 0 then
+if acked == 1 and not extras then
+  if redis.call('SREM', held, ARGV[3]) == 1 then
+    redis.call('HDEL', pool, ARGV[3])
+    count.acked = 1
+  else
+    lost[1] = ARGV[3]
+  end
+elseif acked > 0 then
   local ids = { unpack(ARGV, 3, 2 + acked) }
   local holds = redis.call('SMISMEMBER', held, unpack(ids))
-  local marks = marks_exist and redis.call('HMGET', again, unpack(ids)) or {}
+  local marks = extras and redis.call('HMGET', again, unpack(ids)) or {}
   local done = {}
   for i = 1, acked do
     if holds[i] == 0 then
@@ -31,11 +37,16 @@ if acked > 0 then
   if #done > 0 then
     redis.call('SREM', held, unpack(done))
     redis.call('HDEL', pool, unpack(done))
-    if redis.call('EXISTS', attempts) == 1 then
+    if extras then
       redis.call('HDEL', attempts, unpack(done))
     end
     count.acked = #done
   end
+end
+
+local now, now_us
+if 2 + acked < #ARGV then
+  now, now_us = clock()
 end
 
 -- runs an event again, as the publish that came while it was held asked for
@@ -57,7 +68,7 @@ local function settle(outcome, id, delay, state, bucket, index)
     lost[#lost + 1] = id
     return
   end
-  local mark = marks_exist and redis.call('HGET', again, id)
+  local mark = extras and redis.call('HGET', again, id)
   local replaced = mark and string.sub(mark, 1, 7) == 'replace'
   if outcome == 'ack' then
     count.acked = count.acked + 1

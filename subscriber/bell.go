@@ -9,6 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
+
+	"github.com/dueq-io/dueq/internal/script"
 )
 
 const (
@@ -53,8 +55,7 @@ func newBells(rdb redis.UniversalClient, session string, fallback time.Duration,
 func (b *bells) add(l *Lane) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, single := b.rdb.(*redis.Client)
-	if n := len(b.waits); n > 0 && single && b.waits[n-1].added < bellsPerWait {
+	if n := len(b.waits); n > 0 && script.Single(b.rdb) && b.waits[n-1].added < bellsPerWait {
 		b.waits[n-1].added++
 		b.of[l] = b.waits[n-1]
 		return

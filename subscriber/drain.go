@@ -16,10 +16,10 @@ const (
 )
 
 // Drain gives unstarted events back at once, lets running handlers finish until
-// ctx ends, then ends their contexts and gives their events back too. Nothing
-// may be claimed any more. It returns when Redis has all outcomes, or an error
-// that says how many it does not have.
-func (s *Subscriber) Drain(ctx context.Context) error {
+// ctx ends, then ends their contexts and gives their events back too. What is
+// still claimed until claimsEnded is closed goes back as well. Drain returns
+// when Redis has all outcomes, or an error that says how many it does not have.
+func (s *Subscriber) Drain(ctx context.Context, claimsEnded <-chan struct{}) error {
 	topics, lanes := s.all()
 	for _, t := range topics {
 		s.release(t.close())
@@ -45,7 +45,7 @@ func (s *Subscriber) Drain(ctx context.Context) error {
 		err = fmt.Errorf("subscriber: %d handlers were cut off: %w", running, context.Cause(ctx))
 	}
 	s.stop(ErrStopping)
-	return s.flush(lanes, err)
+	return s.flush(lanes, claimsEnded, err)
 }
 
 // giveBackAll settles every lease whose handler has not returned.
@@ -63,9 +63,10 @@ func (l *Lane) giveBackAll() int {
 }
 
 // flush waits until Redis has all outcomes.
-func (s *Subscriber) flush(lanes []*Lane, err error) error {
+func (s *Subscriber) flush(lanes []*Lane, claimsEnded <-chan struct{}, err error) error {
 	flushed := make(chan struct{})
 	go func() {
+		<-claimsEnded
 		s.settles.Wait()
 		s.resettle.Wait()
 		close(flushed)
@@ -73,8 +74,6 @@ func (s *Subscriber) flush(lanes []*Lane, err error) error {
 	select {
 	case <-flushed:
 	case <-time.After(settleTime):
-		s.giveUp()
-		<-flushed
 	}
 	s.giveUp()
 	left := 0

@@ -108,6 +108,8 @@ func (l *Lane) begin(room int, due []int) readyqueue.Claim {
 	return readyqueue.Claim{
 		Session: l.session, Lease: l.s.opts.Lease, Holds: len(l.leases) > 0,
 		Limit: room, HighWater: l.s.opts.HighWater, Due: due,
+		Extend: time.Until(l.deadline) < l.s.opts.Lease*2/3,
+		Check:  len(due) == l.key.Buckets(),
 	}
 }
 
@@ -119,7 +121,9 @@ func (l *Lane) end(start time.Time, claim readyqueue.Claim, leases []readyqueue.
 	if len(leases) == 0 {
 		return nil
 	}
-	l.deadline = start.Add(l.s.opts.Lease)
+	if claim.Extend {
+		l.deadline = start.Add(l.s.opts.Lease)
+	}
 	deliveries := make([]*delivery, 0, len(leases))
 	now := time.Now()
 	for i := range leases {
@@ -187,6 +191,7 @@ func (l *Lane) lose(session string) {
 		d.end(ErrLeaseLost)
 		delete(l.leases, id)
 	}
+	l.deadline = time.Time{}
 	l.epoch++
 	l.session = l.s.session + "." + strconv.Itoa(l.epoch)
 }

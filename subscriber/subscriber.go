@@ -14,6 +14,10 @@ import (
 	"github.com/dueq-io/dueq/readyqueue"
 )
 
+// crowd is from how many waiting settlements on a second batch leaves beside
+// the first.
+const crowd = 100
+
 // Options say how events are handled. Every field must be set, but for
 // PersistFn.
 type Options struct {
@@ -55,7 +59,8 @@ func New(rdb redis.UniversalClient, session string, opts Options) *Subscriber {
 	s.bells = newBells(rdb, session, opts.Fallback, opts.Logger)
 	s.handlers, s.stop = context.WithCancelCause(context.Background())
 	s.settling, s.giveUp = context.WithCancel(context.Background())
-	s.settles = coalesce.New(s.settle, 2, readyqueue.MaxBatch, readyqueue.MaxBatch, func(*ending) int { return 1 })
+	limits := coalesce.Limits{Len: readyqueue.MaxBatch, Size: readyqueue.MaxBatch, Crowd: crowd}
+	s.settles = coalesce.New(limits, func(*ending) int { return 1 }, s.settle)
 	return s
 }
 

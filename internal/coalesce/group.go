@@ -7,23 +7,28 @@ import "sync"
 
 // Group gathers items and hands them to a function, batch by batch.
 type Group[T any] struct {
-	run     func([]T)
-	size    func(T) int
-	maxLen  int
-	maxSize int
-	flights int
+	limits Limits
+	size   func(T) int
+	run    func([]T)
 
 	mu      sync.Mutex
 	pending []T
+	sizes   int // of all pending items
 	active  int
 	idle    sync.Cond
 }
 
-// New returns a group that calls run with batches of at most maxLen items, and,
-// but for a single larger item, at most maxSize by the measure of size. At most
-// flights calls run at a time. The batch is run's only until it returns.
-func New[T any](run func([]T), flights, maxLen, maxSize int, size func(T) int) *Group[T] {
-	g := &Group[T]{run: run, flights: flights, maxLen: maxLen, maxSize: maxSize, size: size}
+// Limits bound the batches of a [Group].
+type Limits struct {
+	Len   int // most items in a batch
+	Size  int // most size of a batch, but for a single larger item
+	Crowd int // a second batch leaves beside the first once so much size waits
+}
+
+// New returns a group that calls run with batches, at most two at a time. The
+// batch is run's only until it returns.
+func New[T any](limits Limits, size func(T) int, run func([]T)) *Group[T] {
+	g := &Group[T]{limits: limits, size: size, run: run}
 	g.idle.L = &g.mu
 	return g
 }
@@ -33,7 +38,10 @@ func (g *Group[T]) Add(items ...T) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pending = append(g.pending, items...)
-	if g.active < g.flights && len(g.pending) > 0 {
+	for _, item := range items {
+		g.sizes += g.size(item)
+	}
+	if len(g.pending) > 0 && (g.active == 0 || g.active == 1 && g.sizes >= g.limits.Crowd) {
 		g.active++
 		go g.fly()
 	}
@@ -61,25 +69,29 @@ func (g *Group[T]) fly() {
 	}
 }
 
-// take moves the next batch out of pending; with none left the flight ends.
+// take moves the next batch out of pending. It ends the flight when nothing is
+// left, or too little for two.
 func (g *Group[T]) take(batch []T) []T {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n, size := 0, 0
-	for n < len(g.pending) && n < g.maxLen {
-		if size += g.size(g.pending[n]); size > g.maxSize && n > 0 {
-			break
-		}
-		n++
-	}
-	if n == 0 {
+	if len(g.pending) == 0 || g.active > 1 && g.sizes < g.limits.Crowd {
 		g.active--
 		g.idle.Broadcast()
 		return nil
+	}
+	n, size := 0, 0
+	for n < len(g.pending) && n < g.limits.Len {
+		next := g.size(g.pending[n])
+		if n > 0 && size+next > g.limits.Size {
+			break
+		}
+		size += next
+		n++
 	}
 	batch = append(batch, g.pending[:n]...)
 	left := copy(g.pending, g.pending[n:])
 	clear(g.pending[left:])
 	g.pending = g.pending[:left]
+	g.sizes -= size
 	return batch
 }

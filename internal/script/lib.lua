@@ -33,12 +33,17 @@ local function parse_mark(mark)
   return string.match(mark, '^(%a+):(%-?%d+):(%d+)$')
 end
 
--- puts an id into a bucket; when it is the new head, notes it in alarms
-local function schedule(bucket, index, id, due, alarms)
-  redis.call('ZADD', bucket, due, id)
+-- notes in alarms that id, just put into a bucket, is its head
+local function note_head(bucket, index, id, due, alarms)
   if redis.call('ZRANGE', bucket, 0, 0)[1] == id then
     alarms[#alarms + 1] = index .. '=' .. due
   end
+end
+
+-- puts an id into a bucket
+local function schedule(bucket, index, id, due, alarms)
+  redis.call('ZADD', bucket, due, id)
+  note_head(bucket, index, id, due, alarms)
 end
 
 -- tells the carriers, with the time (us), which heads moved earlier and which session is new:

@@ -61,6 +61,21 @@ func (c *Call) command(ctx context.Context, byHash bool) once {
 
 // Run runs one call and returns its error.
 func Run(ctx context.Context, rdb redis.UniversalClient, c *Call) error {
+	RunAll(ctx, rdb, []*Call{c})
+	return c.Err
+}
+
+// RunAll runs many calls in one round trip (on a cluster, one per node). Each
+// call carries its own reply and error.
+func RunAll(ctx context.Context, rdb redis.UniversalClient, calls []*Call) {
+	if t, ok := rdb.(*together); ok {
+		t.run(ctx, calls)
+		return
+	}
+	runAll(ctx, rdb, calls)
+}
+
+func runOne(ctx context.Context, rdb redis.UniversalClient, c *Call) {
 	cmd := c.command(ctx, true)
 	err := rdb.Process(ctx, cmd)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -68,14 +83,11 @@ func Run(ctx context.Context, rdb redis.UniversalClient, c *Call) error {
 		_ = rdb.Process(ctx, cmd)
 	}
 	c.take(cmd)
-	return c.Err
 }
 
-// RunAll runs many calls in one round trip (on a cluster, one per node). Each
-// call carries its own reply and error.
-func RunAll(ctx context.Context, rdb redis.UniversalClient, calls []*Call) {
+func runAll(ctx context.Context, rdb redis.UniversalClient, calls []*Call) {
 	if len(calls) == 1 {
-		_ = Run(ctx, rdb, calls[0])
+		runOne(ctx, rdb, calls[0])
 		return
 	}
 	var missing []*Call

@@ -1,0 +1,310 @@
+package dueq_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/redistest"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 30 * time.Second
+
+var errBroken = errors.New("broken")
+
+// newQueue is a queue with a client of its own, in the test's namespace, shut
+// down when the test ends.
+func newQueue(t *testing.T, env *redistest.Env, opts dueq.Options) *dueq.Queue {
+	t.Helper()
+	return newQueueOn(t, env, env.NewClient(), opts)
+}
+
+// newQueueOn is newQueue with the given client.
+func newQueueOn(t *testing.T, env *redistest.Env, rdb redis.UniversalClient, opts dueq.Options) *dueq.Queue {
+	t.Helper()
+	if opts.Namespace == "" {
+		opts.Namespace = env.Namespace
+	}
+	q, err := dueq.New(rdb, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := q.ShutDown(ctx); err != nil && !errors.Is(err, dueq.ErrShutDown) && !t.Failed() {
+			t.Errorf("ShutDown: %v", err)
+		}
+	})
+	return q
+}
+
+func shutDown(t *testing.T, q *dueq.Queue) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := q.ShutDown(ctx); err != nil {
+		t.Fatalf("ShutDown: %v", err)
+	}
+}
+
+func publish(t *testing.T, q *dueq.Queue, topic, body string, due time.Time, opts ...dueq.PublishOption) (id string) {
+	t.Helper()
+	id, err := q.PublishEvent(t.Context(), topic, []byte(body), due, opts...)
+	if err != nil {
+		t.Fatalf("publish: %v", err)
+	}
+	return id
+}
+
+func subscribe(t *testing.T, q *dueq.Queue, topic string, handlers ...dueq.Handler) {
+	t.Helper()
+	if err := q.Subscribe(topic, handlers...); err != nil {
+		t.Fatalf("subscribe: %v", err)
+	}
+}
+
+func get(t *testing.T, q *dueq.Queue, topic, id string) *dueq.EventInfo {
+	t.Helper()
+	info, err := q.Get(t.Context(), topic, id)
+	if err != nil {
+		t.Fatalf("get: %v", err)
+	}
+	return info
+}
+
+func stats(t *testing.T, q *dueq.Queue, topic string) dueq.Stats {
+	t.Helper()
+	s, err := q.Stats(t.Context(), topic)
+	if err != nil {
+		t.Fatalf("stats: %v", err)
+	}
+	return s
+}
+
+// receive takes one value that must come.
+func receive[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
+	select {
+	case v, ok := <-from:
+		if !ok {
+			t.Fatal("the channel was closed")
+		}
+		return v
+	case <-time.After(patience):
+		t.Fatal("nothing came")
+	}
+	panic("unreachable")
+}
+
+// eventually polls until ok.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	end := time.After(patience)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-end:
+			t.Fatalf("it never came to this: %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+// awaitState polls until the event lies where it should.
+func awaitState(t *testing.T, q *dueq.Queue, topic, id string, want dueq.State) *dueq.EventInfo {
+	t.Helper()
+	var info *dueq.EventInfo
+	eventually(t, "event "+string(want), func() bool {
+		var err error
+		info, err = q.Get(t.Context(), topic, id)
+		return err == nil && info.State == want
+	})
+	return info
+}
+
+// awaitGone polls until there is no such event.
+func awaitGone(t *testing.T, q *dueq.Queue, topic, id string) {
+	t.Helper()
+	eventually(t, "event gone", func() bool {
+		_, err := q.Get(t.Context(), topic, id)
+		return errors.Is(err, dueq.ErrNotFound)
+	})
+}
+
+// awaitEmpty polls until a topic has no events, dead ones included.
+func awaitEmpty(t *testing.T, q *dueq.Queue, topic string) {
+	t.Helper()
+	eventually(t, "topic "+topic+" empty", func() bool {
+		s := stats(t, q, topic)
+		return s.Scheduled+s.Ready+s.Leased+s.Dead == 0
+	})
+}
+
+// stage is a handler that the test directs: each delivery is shown to the test,
+// and returns what the test says. It ignores its ctx.
+type stage struct {
+	t    *testing.T
+	acts chan *act
+}
+
+// act is one delivery to a stage.
+type act struct {
+	*dueq.Event
+	ctx context.Context
+	at  time.Time // when it began
+	out chan func() error
+}
+
+func newStage(t *testing.T) *stage { return &stage{t: t, acts: make(chan *act, 10_000)} }
+
+func (s *stage) HandleEvent(ctx context.Context, e *dueq.Event) error {
+	a := &act{Event: e, ctx: ctx, at: time.Now(), out: make(chan func() error, 1)}
+	s.acts <- a
+	select {
+	case f := <-a.out:
+		return f()
+	case <-s.t.Context().Done():
+		return errors.New("the test is over")
+	}
+}
+
+// next is the next delivery, which must come.
+func (s *stage) next() *act {
+	s.t.Helper()
+	return receive(s.t, s.acts)
+}
+
+// none fails the test if a delivery has come.
+func (s *stage) none() {
+	s.t.Helper()
+	select {
+	case a := <-s.acts:
+		s.t.Errorf("unexpected delivery: id %q, body %q, attempt %d", a.ID, a.Body, a.Attempt)
+		a.end(nil)
+	default:
+	}
+}
+
+// end makes the handler return err.
+func (a *act) end(err error) { a.out <- func() error { return err } }
+
+// do makes the handler return f().
+func (a *act) do(f func() error) { a.out <- f }
+
+// want fails the test if the delivery is another.
+func (a *act) want(t *testing.T, id, body string, attempt int) {
+	t.Helper()
+	if a.ID != id || string(a.Body) != body || a.Attempt != attempt {
+		t.Errorf("delivered id %q, body %q, attempt %d; want %q, %q, %d", a.ID, a.Body, a.Attempt, id, body, attempt)
+	}
+}
+
+// seen is a handler that notes what it is given and succeeds.
+type seen chan *dueq.Event
+
+func (s seen) HandleEvent(_ context.Context, e *dueq.Event) error {
+	s <- e
+	return nil
+}
+
+// hook is a redis.Hook that sees every command, alone or in a pipeline. Calls
+// are those of scripts. A nil function passes them on.
+type hook struct {
+	// command stands before each single command.
+	command func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error
+	// pipeline stands before each pipeline.
+	pipeline func(ctx context.Context, cmds []redis.Cmder, next redis.ProcessPipelineHook) error
+}
+
+func (h *hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	if h.command == nil {
+		return next
+	}
+	return func(ctx context.Context, cmd redis.Cmder) error { return h.command(ctx, cmd, next) }
+}
+
+func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	if h.pipeline == nil {
+		return next
+	}
+	return func(ctx context.Context, cmds []redis.Cmder) error { return h.pipeline(ctx, cmds, next) }
+}
+
+// isScript reports whether a command runs a script.
+func isScript(cmd redis.Cmder) bool { return strings.HasPrefix(cmd.Name(), "eval") }
+
+// conservation returns, in one step, what is wrong in the keys that match the
+// patterns: every id in a pool must be in exactly one of a bucket, ready, a held
+// set and dead; what is held must belong to a known session; and nothing may be
+// kept of ids that are gone.
+const conservation = `
+local bad, pool, places, extra, sessions, held = {}, {}, {}, {}, {}, {}
+local function put(lane, ids, where)
+  for _, id in ipairs(ids) do
+    places[lane .. id] = (places[lane .. id] or '') .. ' ' .. where
+  end
+end
+for _, pattern in ipairs(ARGV) do
+  for _, key in ipairs(redis.call('KEYS', pattern)) do
+    local lane, what = string.match(key, '^(.-}):(.*)$')
+    if what == 'pool' then
+      for _, id in ipairs(redis.call('HKEYS', key)) do pool[lane .. id] = true end
+    elseif what == 'ready' then
+      put(lane, redis.call('LRANGE', key, 0, -1), what)
+    elseif what == 'dead' or string.sub(what, 1, 7) == 'bucket:' then
+      put(lane, redis.call('ZRANGE', key, 0, -1), what)
+    elseif string.sub(what, 1, 5) == 'held:' then
+      put(lane, redis.call('SMEMBERS', key), what)
+      held[lane .. string.sub(what, 6)] = true
+    elseif what == 'attempts' or what == 'again' then
+      for _, id in ipairs(redis.call('HKEYS', key)) do extra[what .. ' of ' .. lane .. id] = lane .. id end
+    elseif what == 'sessions' then
+      for _, s in ipairs(redis.call('ZRANGE', key, 0, -1)) do sessions[lane .. s] = true end
+    end
+  end
+end
+for id in pairs(pool) do
+  local where = places[id] or ' nowhere'
+  if string.find(where, ' .* ') or not places[id] then bad[#bad + 1] = id .. ' lies' .. where end
+end
+for id, where in pairs(places) do
+  if not pool[id] then bad[#bad + 1] = id .. ' without a record lies' .. where end
+end
+for what, id in pairs(extra) do
+  if not pool[id] then bad[#bad + 1] = what .. ' is left over' end
+end
+for session in pairs(held) do
+  if not sessions[session] then bad[#bad + 1] = session .. ' holds events and is no session' end
+end
+return bad`
+
+// conserved fails the test unless each of the topic's events lies in exactly one
+// place. It may be called at any time; right after the last handler has returned
+// its ack may still be on the way, which is no breach.
+func conserved(t *testing.T, env *redistest.Env, topic string) {
+	t.Helper()
+	tag := "{" + env.Namespace + ":" + topic
+	bad, err := env.Client.Eval(context.Background(), conservation, nil, tag+"}:*", tag+"/*}:*").StringSlice()
+	if err != nil {
+		t.Fatalf("conserved: %v", err)
+	}
+	slices.Sort(bad)
+	if n := len(bad); n > 20 {
+		bad = append(bad[:20], "…")
+		t.Errorf("%d breaches", n)
+	}
+	for _, b := range bad {
+		t.Errorf("conservation: %s", b)
+	}
+}
