@@ -342,6 +342,17 @@ func (w *faultWorker) kill() {
 	<-w.done
 }
 
+// wait returns how the process has ended, once it has.
+func (w *faultWorker) wait(t *testing.T) error {
+	t.Helper()
+	select {
+	case <-w.done:
+	case <-time.After(patience):
+		t.Fatalf("worker %s does not end", w.name)
+	}
+	return w.err
+}
+
 // signal sends a signal to the process, if it has not ended.
 func (w *faultWorker) signal(s syscall.Signal) { _ = w.cmd.Process.Signal(s) }
 

@@ -136,7 +136,7 @@ func TestKillingEventIsBuried(t *testing.T) {
 	for n := range attempts {
 		config.Name = fmt.Sprint("w", n)
 		w := faultStart(t, config)
-		receive(t, w.done)
+		_ = w.wait(t) // killed
 	}
 	config.Name = "last"
 	last := faultStart(t, config)
@@ -167,8 +167,8 @@ func TestKillingEventIsBuried(t *testing.T) {
 	}
 	faultConserved(t, env.Client, faultLane(env.Namespace, "a"))
 	last.signal(syscall.SIGTERM)
-	if receive(t, last.done); last.err != nil {
-		t.Error(last.err)
+	if err := last.wait(t); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -196,8 +196,8 @@ func TestTwoProcesses(t *testing.T) {
 		w.signal(syscall.SIGTERM)
 	}
 	for _, w := range workers {
-		if receive(t, w.done); w.err != nil {
-			t.Error(w.name, w.err)
+		if err := w.wait(t); err != nil {
+			t.Error(w.name, err)
 		}
 	}
 	runs := config.faultRuns(t, env.Client)

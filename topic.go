@@ -55,9 +55,8 @@ func (q *Queue) addLanes(t *topic, partitions int) []*key.Lane {
 func (q *Queue) serve(t *topic, partitions int) {
 	t.served = append(t.served, partitions)
 	for _, k := range q.addLanes(t, partitions) {
-		l := t.subscription.AddLane(k)
-		c := q.carrier.Add(k, l)
-		l.Start(c.Kick)
+		c := q.carrier.Lane(k)
+		c.Start(t.subscription.AddLane(k, c.Kick))
 	}
 }
 

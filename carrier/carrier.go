@@ -45,20 +45,24 @@ func New(rdb redis.UniversalClient, log *zap.Logger, fallback time.Duration) *Ca
 	}
 }
 
-// Add starts to watch over a lane; m moves its events.
-func (c *Carrier) Add(k *key.Lane, m mover) *Lane {
-	l := &Lane{key: k, mover: m, stale: true, set: func(l *Lane, at time.Time) {
-		_ = c.clock.Enqueue(context.Background(), l, at) // unbounded: never waits
-	}}
+// Lane makes a lane's place in the alarm clock; [Lane.Start] starts to watch
+// over it.
+func (c *Carrier) Lane(k *key.Lane) *Lane {
+	return &Lane{key: k, carrier: c, stale: true}
+}
+
+// Start starts to watch over the lane; m moves its events.
+func (l *Lane) Start(m mover) {
+	l.mover = m
+	c := l.carrier
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lanes[k.Alarm] = l
-	c.fresh = append(c.fresh, k.Alarm)
+	c.lanes[l.key.Alarm] = l
+	c.fresh = append(c.fresh, l.key.Alarm)
 	select {
 	case c.added <- struct{}{}:
 	default:
 	}
-	return l
 }
 
 // Run carries until ctx ends.

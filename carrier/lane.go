@@ -28,9 +28,9 @@ const blockedPause = time.Second
 // and the earliest session deadline are due, in milliseconds by the server's
 // clock.
 type Lane struct {
-	key   *key.Lane
-	mover mover
-	set   func(l *Lane, at time.Time) // sets an alarm
+	key     *key.Lane
+	carrier *Carrier
+	mover   mover
 
 	mu       sync.Mutex
 	heads    []int64 // by bucket; 0: empty
@@ -78,7 +78,7 @@ func (l *Lane) kick() {
 func (l *Lane) arm(at time.Time) {
 	if l.next.IsZero() || at.Before(l.next) {
 		l.next = at
-		l.set(l, at)
+		_ = l.carrier.clock.Enqueue(context.Background(), l, at) // unbounded: never waits
 	}
 }
 

@@ -43,13 +43,6 @@ type Lane struct {
 	failed   []*ending            // settlements to try again; while there are any, a goroutine does
 }
 
-// hungry asks for a turn if the lane is known to have more.
-func (l *Lane) hungry() {
-	if l.backlog.Load() && l.kick != nil {
-		l.kick()
-	}
-}
-
 // Move claims what is due in ready and in the given buckets, as much as the
 // handlers have room for; if they have none it carries what is due to ready.
 func (l *Lane) Move(ctx context.Context, due []int) (found readyqueue.Claimed, again bool, err error) {
@@ -80,13 +73,13 @@ func (l *Lane) Move(ctx context.Context, due []int) (found readyqueue.Claimed, a
 	dueLeft := anyDue(found)
 	l.backlog.Store(dueLeft || found.Left > 0)
 	switch {
-	case room == 0: // carry on until ready is full
-		return found, dueLeft && found.Left < l.s.opts.HighWater, nil
-	case l.backlog.Load():
-		return found, l.topic.hasRoom(), nil
-	default:
+	case !l.backlog.Load():
 		l.s.bells.park(ctx, l)
 		return found, false, nil
+	case room == 0: // carry on until ready is full
+		return found, dueLeft && found.Left < l.s.opts.HighWater, nil
+	default:
+		return found, l.topic.hasRoom(), nil
 	}
 }
 

@@ -74,24 +74,18 @@ func (s *Subscriber) AddTopic(name string, handlers []Handler) *Topic {
 	return t
 }
 
-// AddLane makes a lane one of the topic's. The lane moves events once a carrier
-// turns it, and kicks the carrier with the given function.
-func (t *Topic) AddLane(k *key.Lane) *Lane {
-	l := &Lane{topic: t, s: t.s, key: k, session: t.s.session, leases: make(map[string]*delivery)}
+// AddLane makes a lane one of the topic's. Its events come once a carrier calls
+// [Lane.Move]; the lane calls kick when it has room for more, or hears its bell.
+func (t *Topic) AddLane(k *key.Lane, kick func()) *Lane {
+	l := &Lane{topic: t, s: t.s, key: k, kick: kick, session: t.s.session, leases: make(map[string]*delivery)}
 	t.mu.Lock()
 	t.lanes = append(t.lanes, l)
 	t.mu.Unlock()
 	t.s.mu.Lock()
 	t.s.lanes = append(t.s.lanes, l)
 	t.s.mu.Unlock()
+	t.s.bells.add(l)
 	return l
-}
-
-// Start makes the lane ask kick for a turn whenever it has room for more
-// events or hears its bell.
-func (l *Lane) Start(kick func()) {
-	l.kick = kick
-	l.s.bells.add(l)
 }
 
 // Listen listens for bells until ctx ends.

@@ -66,6 +66,18 @@ func (t *Topic) accept(reserved int, deliveries []*delivery) {
 		t.running++
 		t.s.workers.Go(t.work)
 	}
+	if len(deliveries) < reserved { // other lanes may have found no room meanwhile
+		t.feed()
+	}
+}
+
+// feed makes the lanes that are known to have more claim it.
+func (t *Topic) feed() {
+	for _, l := range t.lanes {
+		if l.backlog.Load() {
+			l.kick()
+		}
+	}
 }
 
 // hasRoom reports whether a claim would take anything.
@@ -101,9 +113,7 @@ func (t *Topic) next(took time.Duration) *delivery {
 		t.running--
 	}
 	if t.room() > t.ahead()/2 {
-		for _, l := range t.lanes {
-			l.hungry()
-		}
+		t.feed()
 	}
 	return d
 }
