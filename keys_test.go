@@ -25,7 +25,7 @@ const (
 func ghost(t *testing.T, env *redistest.Env, id string) {
 	t.Helper()
 	lane := key.NewLane(env.Namespace, topic, 0, 1, 16)
-	claim := readyqueue.Claim{Session: "ghost", Lease: time.Millisecond, Limit: 1, HighWater: 1}
+	claim := readyqueue.Claim{Session: "ghost", Lease: time.Millisecond, Extend: true, Limit: 1, HighWater: 1}
 	found, err := claim.Run(t.Context(), env.Client, lane)
 	if err != nil {
 		t.Fatal(err)
@@ -34,6 +34,9 @@ func ghost(t *testing.T, env *redistest.Env, id string) {
 		t.Fatalf("the ghost claimed %+v, want one lease of %q", found.Leases, id)
 	}
 }
+
+// past is a time at which an event is due already: the present is rounded up.
+func past() time.Time { return time.Now().Add(-time.Second) }
 
 // publishKey publishes the key with a policy.
 func publishKey(t *testing.T, q *dueq.Queue, body string, due time.Time, policy dueq.KeyPolicy) {
@@ -109,13 +112,13 @@ func TestKeyWhileScheduled(t *testing.T) {
 func TestKeyWhileReady(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		q := newQueue(t, env, dueq.Options{})
-		publishKey(t, q, "old", time.Now(), dueq.KeyReject)
+		publishKey(t, q, "old", past(), dueq.KeyReject)
 		rejected(t, q)
-		publishKey(t, q, "kept out", time.Now(), dueq.KeyKeep)
+		publishKey(t, q, "kept out", past(), dueq.KeyKeep)
 		if info := get(t, q, topic, theKey); string(info.Body) != "old" || info.State != dueq.StateReady {
 			t.Errorf("after KeyKeep: %q, %s", info.Body, info.State)
 		}
-		publishKey(t, q, "new", time.Now(), dueq.KeyReplace)
+		publishKey(t, q, "new", past(), dueq.KeyReplace)
 		if info := get(t, q, topic, theKey); string(info.Body) != "new" || info.State != dueq.StateReady {
 			t.Errorf("after KeyReplace: %q, %s", info.Body, info.State)
 		}
@@ -135,8 +138,8 @@ func TestKeyWhileReady(t *testing.T) {
 func TestKeepWhileReadyRunsOnce(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		q := newQueue(t, env, dueq.Options{})
-		publishKey(t, q, "old", time.Now(), dueq.KeyKeep)
-		publishKey(t, q, "kept out", time.Now(), dueq.KeyKeep)
+		publishKey(t, q, "old", past(), dueq.KeyKeep)
+		publishKey(t, q, "kept out", past(), dueq.KeyKeep)
 		st := newStage(t)
 		subscribe(t, q, topic, st)
 		a := st.next()
@@ -261,7 +264,7 @@ func TestKeyWhileHeldByTheDead(t *testing.T) {
 		t.Run(c.policy.String(), func(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 				q := newQueue(t, env, dueq.Options{})
-				publishKey(t, q, "old", time.Now(), dueq.KeyReject)
+				publishKey(t, q, "old", past(), dueq.KeyReject)
 				ghost(t, env, theKey)
 				due := time.Now().Add(100 * time.Millisecond)
 				publishKey(t, q, "new", due, c.policy)
@@ -406,7 +409,7 @@ func TestKeepRunsHandlersThatHadSucceeded(t *testing.T) {
 				case "scheduled":
 					publishKey(t, q, "old", time.Now(), dueq.KeyKeep)
 				case "ready", "dead process":
-					reschedule(t, q, theKey, time.Now())
+					reschedule(t, q, theKey, past())
 					carry(t, env)
 					awaitState(t, q, topic, theKey, dueq.StateReady)
 					if publishAt == "dead process" {

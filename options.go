@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/dueq-io/dueq/internal/key"
 )
@@ -77,7 +78,8 @@ type Options struct {
 	// Defaults to 30s.
 	ShutdownTimeout time.Duration
 
-	// Logger gets what goes wrong without a caller to tell.
+	// Logger gets what goes wrong without a caller to tell. Of the same message
+	// it gets ten a second, then every hundredth.
 	// Defaults to nil: silent.
 	Logger *zap.Logger
 }
@@ -93,7 +95,9 @@ func (o Options) withDefaults() Options {
 	o.MaxBody = either(o.MaxBody, 1<<20)
 	o.Fallback = either(o.Fallback, 15*time.Second)
 	o.ShutdownTimeout = either(o.ShutdownTimeout, 30*time.Second)
-	o.Logger = either(o.Logger, zap.NewNop())
+	o.Logger = either(o.Logger, zap.NewNop()).WithOptions(zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Second, 10, 100)
+	}))
 	if o.Backoff == nil {
 		o.Backoff = backoff
 	}
