@@ -159,14 +159,14 @@ func checkTime(t time.Time) error {
 }
 
 // millis is t in milliseconds since 1970, rounded up: never early. All times
-// before 1970 are 0.
+// before are 1, for 0 means "none" elsewhere.
 func millis(t time.Time) int64 {
 	if t.Unix() < 0 {
-		return 0
+		return 1
 	}
 	ms := t.UnixMilli()
 	if t.Sub(time.UnixMilli(ms)) > 0 {
 		ms++
 	}
-	return ms
+	return max(ms, 1)
 }

@@ -69,7 +69,7 @@ func (q *Queue) PublishEvent(ctx context.Context, topic string, body []byte, eff
 	if err := ctx.Err(); err != nil {
 		return "", fmt.Errorf("dueq: publish to topic %q: not sent: %w", topic, err)
 	}
-	p := &publication{lane: q.lane(t, e.ID), event: e, done: make(chan struct{}, 1)}
+	p := &publication{lane: t.lane(e.ID), event: e, done: make(chan struct{}, 1)}
 	q.publishes.Add(p)
 	select {
 	case <-p.done:
@@ -216,7 +216,7 @@ func (q *Queue) publishSome(ctx context.Context, t *topic, events []*bucket.Even
 	}
 	var b batches
 	for _, e := range events {
-		b.add(q.lane(t, e.ID), e)
+		b.add(t.lane(e.ID), e)
 	}
 	bucket.Publish(context.WithoutCancel(ctx), q.rdb, b.list)
 }

@@ -25,6 +25,9 @@ import (
 	"github.com/dueq-io/dueq/subscriber"
 )
 
+// minPool is the smallest connection pool that serves a queue.
+const minPool = 4
+
 // loopsTime is how long ShutDown waits for goroutines that only listen.
 const loopsTime = time.Second
 
@@ -58,11 +61,16 @@ type Queue struct {
 }
 
 // New returns a queue on the given client, which stays the caller's to close
-// after [Queue.ShutDown]. It needs a pool of at least five connections. New does
-// not dial. Its error wraps [ErrOptionsInvalid].
+// after [Queue.ShutDown]. The client needs a pool of at least four connections:
+// one of them waits for bells all the time. New does not dial. Its error wraps
+// [ErrOptionsInvalid].
 func New(rdb redis.UniversalClient, opts Options) (*Queue, error) {
 	if isNil(rdb) {
 		return nil, fmt.Errorf("%w: the Redis client is nil", ErrOptionsInvalid)
+	}
+	if c, ok := rdb.(*redis.Client); ok && c.Options().PoolSize < minPool {
+		return nil, fmt.Errorf("%w: the Redis client's PoolSize is %d, at least %d are needed",
+			ErrOptionsInvalid, c.Options().PoolSize, minPool)
 	}
 	opts = opts.withDefaults()
 	if err := opts.validate(); err != nil {

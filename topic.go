@@ -23,7 +23,8 @@ const (
 // topic is what this process knows of a topic.
 type topic struct {
 	name         string
-	lanes        map[int][]*key.Lane // by partition count; this process's own is always there
+	own          []*key.Lane         // where this process publishes; never changes
+	lanes        map[int][]*key.Lane // by partition count
 	served       []int               // partition counts that are subscribed to
 	registered   bool                // the namespace's set of topics has it
 	subscription *subscriber.Topic
@@ -35,7 +36,7 @@ func (q *Queue) topic(name string) *topic {
 	if t == nil {
 		t = &topic{name: name, lanes: make(map[int][]*key.Lane)}
 		q.topics[name] = t
-		q.addLanes(t, q.opts.Partitions)
+		t.own = q.addLanes(t, q.opts.Partitions)
 	}
 	return t
 }
@@ -61,10 +62,7 @@ func (q *Queue) serve(t *topic, partitions int) {
 }
 
 // lane is where this process publishes id.
-func (q *Queue) lane(t *topic, id string) *key.Lane {
-	own := t.lanes[q.opts.Partitions]
-	return own[key.Partition(id, len(own))]
-}
+func (t *topic) lane(id string) *key.Lane { return t.own[key.Partition(id, len(t.own))] }
 
 // open checks a topic's name and registers it before the first use.
 func (q *Queue) open(ctx context.Context, name string) (*topic, error) {
@@ -195,7 +193,7 @@ func (q *Queue) eachMember(ctx context.Context, do func(name string, partitions 
 	for members.Next(ctx) {
 		name, partitions := members.Val(), 1
 		if i := strings.LastIndexByte(name, '/'); i >= 0 {
-			if n, err := strconv.Atoi(name[i+1:]); err == nil {
+			if n, err := strconv.Atoi(name[i+1:]); err == nil && 1 < n && n <= maxPartitions && member(name[:i], n) == name {
 				name, partitions = name[:i], n
 			}
 		}

@@ -92,7 +92,7 @@ func (s *spread) appendFresh(args []any) []any {
 	for home, events := range s.homes {
 		first := 0
 		for i, e := range events {
-			if e.Due < events[first].Due {
+			if f := events[first]; e.Due < f.Due || e.Due == f.Due && e.ID < f.ID { // as Redis orders them
 				first = i
 			}
 		}

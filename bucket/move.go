@@ -43,8 +43,8 @@ func move(ctx context.Context, rdb redis.UniversalClient, l *key.Lane, verb, id 
 		for _, h := range homes {
 			keys = append(keys, l.Bucket(h))
 		}
-		known, _ := l.Counts()
-		c := &script.Call{Script: moveScript, Keys: keys, Args: []any{known, l.Alarm, id, homes[0], due}}
+		known, wanted := l.Counts()
+		c := &script.Call{Script: moveScript, Keys: keys, Args: []any{known, l.Alarm, id, homes[0], due, wanted}}
 		_ = script.Run(ctx, rdb, c)
 		if stored, stale := staleCounts(c); stale && try < maxTries {
 			l.Learn(stored)

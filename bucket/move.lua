@@ -1,12 +1,12 @@
 -- move: takes an event that nobody holds out of where it lies, and forgets it (cancel) or schedules it anew (reschedule).
 -- KEYS 1 pool  2 ready  3 bell  4 meta  5 stats  6 attempts  7 again  8 dead  9.. buckets in which the id may lie, its home first
 -- ARGV 1 bucket counts as the caller knows them  2 alarm channel  3 id  4 index of the home bucket
---      5 new due time (ms), or '' to forget the event
+--      5 new due time (ms), or '' to forget the event  6 bucket counts to register before the event may go to its home
 -- returns {'ok'}, {'missing'}, {'leased'}
 --      or {'counts', the bucket counts in Redis}: nothing was done, learn them and call again
 local pool, ready, bell, meta, stats, attempts, again, dead =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local known, channel, id, index, due = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local known, channel, id, index, due, wanted = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 
 local stored = redis.call('HGET', meta, 'buckets') or ''
 if stored ~= known then
@@ -42,6 +42,9 @@ if due == '' then
   redis.call('HDEL', attempts, id)
   redis.call('HINCRBY', stats, 'cancelled', 1)
   return { 'ok' }
+end
+if known ~= wanted then
+  redis.call('HSET', meta, 'buckets', wanted)
 end
 local alarms = {}
 local _, now_us = clock()

@@ -4,7 +4,7 @@
 --      event is keyed  3 most ids in ready  4 alarm channel
 --      5 number of new events  6 number of buckets they go to  7 number of keyed events  8 homes per keyed event
 --      then new events: id, record
---      then buckets: KEYS index, bucket index, number of ids, and for each id, the earliest first: due (ms), id
+--      then buckets: KEYS index, bucket index, number of ids, and for each id, the one that sorts first in front: due (ms), id
 --      then keyed events: id, record, due (ms), policy (reject, keep, replace), and for each home: KEYS index, bucket index
 -- returns {'ok', outcome of each keyed event: 'stored', 'kept' or 'duplicate'}
 --      or {'counts', the bucket counts in Redis}: nothing was done, learn them and call again
@@ -72,10 +72,21 @@ local function find(id, from)
   end
 end
 
+local failures = keyed > 0 and redis.call('EXISTS', attempts) == 1
+
+-- what is kept has not seen this publish: handlers that have succeeded run again, too
+local function keep(id)
+  local state = failures and redis.call('HGET', attempts, id)
+  if state then
+    redis.call('HSET', attempts, id, undone(state))
+  end
+  return 'kept'
+end
+
 local function publish(id, record, due, policy, from)
   local bucket = find(id, from)
   if bucket and policy == 'keep' then
-    return 'kept'
+    return keep(id)
   end
   local home, index = KEYS[tonumber(ARGV[from + 1])], ARGV[from + 2]
   if bucket or redis.call('HEXISTS', pool, id) == 1 then
@@ -94,7 +105,7 @@ local function publish(id, record, due, policy, from)
     if free == 0 then -- somebody holds it, or (keep) is about to: it runs again afterwards
       if policy == 'keep' then
         redis.call('HSETNX', again, id, 'keep:' .. due .. ':' .. index)
-        return 'kept'
+        return keep(id)
       end
       redis.call('HSET', pool, id, record)
       redis.call('HSET', again, id, 'replace:' .. due .. ':' .. index)

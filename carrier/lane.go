@@ -41,9 +41,9 @@ type Lane struct {
 	kicked   bool    // look again as soon as it is done
 	blocked  bool    // events are due and the mover has no room
 	failures int
-	next     time.Time // the earliest alarm that is set; zero: none
-	synced   time.Time // when, by our clock, the server's clock showed server
-	server   int64     // microseconds
+	alarms   []time.Time // that are set, each earlier than the one before it
+	synced   time.Time   // when, by our clock, the server's clock showed server
+	server   int64       // microseconds
 }
 
 // news says that a head, or with bucket -1 a session deadline, is at due.
@@ -76,8 +76,8 @@ func (l *Lane) kick() {
 
 // arm sets an alarm unless an earlier one is set.
 func (l *Lane) arm(at time.Time) {
-	if l.next.IsZero() || at.Before(l.next) {
-		l.next = at
+	if n := len(l.alarms); n == 0 || at.Before(l.alarms[n-1]) {
+		l.alarms = append(l.alarms, at)
 		_ = l.carrier.clock.Enqueue(context.Background(), l, at) // unbounded: never waits
 	}
 }
@@ -106,6 +106,16 @@ func (l *Lane) alarm(message string) {
 	}
 	if !l.running {
 		l.apply()
+		l.rearm()
+	}
+}
+
+// sync takes in the time of the server's clock, in microseconds.
+func (l *Lane) sync(server int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.synced, l.server = time.Now(), server
+	if !l.running {
 		l.rearm()
 	}
 }
@@ -166,7 +176,7 @@ type turn struct {
 func (l *Lane) begin() (t turn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.next = time.Time{}
+	l.alarms = l.alarms[:len(l.alarms)-1] // the one that brought us here
 	if l.running {
 		l.kicked = true
 		return turn{}, false

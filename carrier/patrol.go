@@ -2,6 +2,7 @@ package carrier
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"slices"
 	"time"
@@ -15,8 +16,13 @@ import (
 // patrolBatch is the most keys looked at in one command or pipeline.
 const patrolBatch = 500
 
+//go:embed clock.lua
+var clockSource string
+
+var clockScript = script.New(clockSource)
+
 // patrol finds, at a slow interval, what signals were lost: ids in a ready list
-// or a bucket that is believed empty, a head that moved.
+// or a bucket that is believed empty, a head that moved, a clock that was set.
 func (c *Carrier) patrol(ctx context.Context) {
 	tick := time.NewTicker(c.fallback)
 	defer tick.Stop()
@@ -33,7 +39,8 @@ func (c *Carrier) patrol(ctx context.Context) {
 }
 
 // Patrol looks once at all lanes: one EXISTS for hundreds of keys that should
-// not exist, and one ZRANGE for each bucket that should.
+// not exist, and one ZRANGE for each that should,
+// and the time of each server.
 func (c *Carrier) Patrol(ctx context.Context) error {
 	c.mu.Lock()
 	lanes := make([]*Lane, 0, len(c.lanes))
@@ -44,7 +51,10 @@ func (c *Carrier) Patrol(ctx context.Context) error {
 	if err := c.patrolEmpty(ctx, lanes); err != nil {
 		return err
 	}
-	return c.patrolHeads(ctx, lanes)
+	if err := c.patrolHeads(ctx, lanes); err != nil {
+		return err
+	}
+	return c.patrolClocks(ctx, lanes)
 }
 
 // empties are the keys that should not exist if this process has missed nothing.
@@ -94,11 +104,21 @@ func (c *Carrier) patrolEmpty(ctx context.Context, lanes []*Lane) error {
 	return nil
 }
 
-// spot is a bucket with the head that it should have.
+// spot is a bucket, or the sessions, with the head that it should have.
 type spot struct {
-	lane   *Lane
-	bucket int
-	head   int64
+	lane     *Lane
+	key      string
+	head     int64
+	sessions bool
+}
+
+// missed reports whether this process has missed something, given what head is
+// there. That sessions live longer than it knew is nothing to miss.
+func (s *spot) missed(head []redis.Z) bool {
+	if s.sessions {
+		return len(head) > 0 && int64(head[0].Score) < s.head
+	}
+	return len(head) == 0 || int64(head[0].Score) != s.head
 }
 
 // patrolHeads refreshes the lanes whose heads are not what they should be.
@@ -108,8 +128,11 @@ func (c *Carrier) patrolHeads(ctx context.Context, lanes []*Lane) error {
 		l.mu.Lock()
 		for i, head := range l.heads {
 			if head != 0 {
-				spots = append(spots, spot{l, i, head})
+				spots = append(spots, spot{lane: l, key: l.key.Bucket(i), head: head})
 			}
+		}
+		if l.session != 0 {
+			spots = append(spots, spot{lane: l, key: l.key.Sessions, head: l.session, sessions: true})
 		}
 		l.mu.Unlock()
 	}
@@ -117,7 +140,7 @@ func (c *Carrier) patrolHeads(ctx context.Context, lanes []*Lane) error {
 		heads := make([]*redis.ZSliceCmd, len(some))
 		_, err := c.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			for i, s := range some {
-				heads[i] = pipe.ZRangeWithScores(ctx, s.lane.key.Bucket(s.bucket), 0, 0)
+				heads[i] = pipe.ZRangeWithScores(ctx, s.key, 0, 0)
 			}
 			return nil
 		})
@@ -125,10 +148,37 @@ func (c *Carrier) patrolHeads(ctx context.Context, lanes []*Lane) error {
 			return fmt.Errorf("carrier: read heads: %w", err)
 		}
 		for i, s := range some {
-			if h := heads[i].Val(); len(h) == 0 || int64(h[0].Score) != s.head {
+			if s.missed(heads[i].Val()) {
 				s.lane.Refresh()
 			}
 		}
+	}
+	return nil
+}
+
+// patrolClocks reads the servers' clocks afresh: one may have been set, or ours
+// have stood still while this machine slept.
+func (c *Carrier) patrolClocks(ctx context.Context, lanes []*Lane) error {
+	for len(lanes) > 0 {
+		some := lanes[:min(len(lanes), patrolBatch)]
+		asked := some
+		if script.Single(c.rdb) {
+			some, asked = lanes, lanes[:1] // one server, one clock
+		}
+		calls := make([]*script.Call, len(asked))
+		for i, l := range asked {
+			calls[i] = &script.Call{Script: clockScript, Keys: []string{l.key.Meta}}
+		}
+		script.RunAll(ctx, c.rdb, calls)
+		for i, l := range some {
+			call := calls[min(i, len(calls)-1)]
+			if call.Err != nil {
+				return fmt.Errorf("carrier: read the clock: %w", call.Err)
+			}
+			now, _ := call.Reply[0].(int64)
+			l.sync(now)
+		}
+		lanes = lanes[len(some):]
 	}
 	return nil
 }

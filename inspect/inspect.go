@@ -66,7 +66,7 @@ func Get(ctx context.Context, rdb redis.UniversalClient, l *key.Lane, id string)
 type Counts struct {
 	Now       int64 // the server's clock, milliseconds since 1970
 	Scheduled int64 // in buckets
-	Ready     int64
+	Ready     int64 // in ready, or held by sessions past their deadline
 	Leased    int64 // held by sessions that live
 	Dead      int64
 	OldestDue int64            // due time of the oldest event that is due, not leased and not dead; 0: none
@@ -79,7 +79,7 @@ func Count(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) (Counts,
 	var sessions *redis.StringSliceCmd
 	_, err := rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		buckets = pipe.HGet(ctx, l.Meta, "buckets")
-		sessions = pipe.ZRangeByScore(ctx, l.Sessions, &redis.ZRangeBy{Min: "(0", Max: "+inf"})
+		sessions = pipe.ZRange(ctx, l.Sessions, 0, -1)
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {

@@ -1,13 +1,13 @@
 -- stats: counts what lies where. Changes nothing.
 -- KEYS 1 pool  2 ready  3 dead  4 stats  5 sessions  6.. buckets, then the held sets of sessions
 -- ARGV 1 number of buckets  2.. these sessions
--- returns {now (ms), scheduled, ready, leased, dead, earliest due time in the buckets (ms as text, or ''),
+-- returns {now (ms), scheduled, ready (with what sessions past their deadline hold), leased, dead, earliest due time in the buckets (ms as text, or ''),
 --      record at the head of ready or '', counters as name, value, …}
 local pool, ready, dead, stats, sessions = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local buckets = tonumber(ARGV[1])
 
 local now = clock()
-local scheduled, leased = 0, 0
+local scheduled, waiting, leased = 0, redis.call('LLEN', ready), 0
 local earliest = ''
 for i = 6, 5 + buckets do
   scheduled = scheduled + redis.call('ZCARD', KEYS[i])
@@ -17,13 +17,16 @@ for i = 6, 5 + buckets do
   end
 end
 for i = 2, #ARGV do
+  local held = redis.call('SCARD', KEYS[4 + buckets + i])
   if tonumber(redis.call('ZSCORE', sessions, ARGV[i]) or 0) > now then
-    leased = leased + redis.call('SCARD', KEYS[4 + buckets + i])
+    leased = leased + held
+  else -- about to be given back
+    waiting = waiting + held
   end
 end
 local first = redis.call('LINDEX', ready, 0)
 local record = first and redis.call('HGET', pool, first) or ''
 return {
-  now, scheduled, redis.call('LLEN', ready), leased, redis.call('ZCARD', dead),
+  now, scheduled, waiting, leased, redis.call('ZCARD', dead),
   earliest, record, redis.call('HGETALL', stats),
 }

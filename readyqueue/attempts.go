@@ -23,7 +23,7 @@ func (a Attempts) String() string {
 	}
 	cause := a.Cause
 	if len(cause) > maxCause {
-		cause = strings.ToValidUTF8(cause[:maxCause], "") + "…"
+		cause = strings.ToValidUTF8(cause[:maxCause-len("…")], "") + "…"
 	}
 	return strconv.Itoa(a.Count) + "|" + done + "|" + cause
 }

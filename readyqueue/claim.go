@@ -74,12 +74,16 @@ var claimScript = script.New(claimSource)
 func (c Claim) Run(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) (Claimed, error) {
 	const tries = 4
 	for try := 1; ; try++ {
-		call := c.call(l)
+		stored, wanted := l.Counts()
+		call := c.call(l, stored, wanted)
 		if err := script.Run(ctx, rdb, call); err != nil {
 			return Claimed{}, fmt.Errorf("readyqueue: claim in topic %q: %w", l.Topic, err)
 		}
 		switch call.Reply[0] {
 		case "ok":
+			if stored, _ := l.Counts(); stored != wanted && c.Limit > 0 {
+				l.Learn(wanted)
+			}
 			return c.parse(call.Reply), nil
 		case "lost":
 			return Claimed{}, fmt.Errorf("readyqueue: claim in topic %q: %w", l.Topic, ErrLost)
@@ -92,7 +96,7 @@ func (c Claim) Run(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) 
 	}
 }
 
-func (c Claim) call(l *key.Lane) *script.Call {
+func (c Claim) call(l *key.Lane, stored, wanted string) *script.Call {
 	keys := append(make([]string, 0, 9+len(c.Due)),
 		l.Ready, l.Bell, l.Pool, l.Held(c.Session), l.Sessions, l.Attempts, l.Again, l.Meta, l.Stats)
 	for _, i := range c.Due {
@@ -102,11 +106,11 @@ func (c Claim) call(l *key.Lane) *script.Call {
 	if c.Limit == 0 {
 		carry = MaxBatch
 	}
-	if c.Check {
-		known, _ = l.Counts()
+	if c.Check || stored != wanted {
+		known = stored
 	}
 	return &script.Call{Script: claimScript, Keys: keys, Args: []any{
-		known, min(c.Limit, MaxBatch), carry, c.HighWater, c.Session, c.Lease.Milliseconds(), flag(c.Holds), l.Alarm, maxBytes, flag(c.Extend),
+		known, min(c.Limit, MaxBatch), carry, c.HighWater, c.Session, c.Lease.Milliseconds(), flag(c.Holds), l.Alarm, maxBytes, flag(c.Extend), wanted,
 	}}
 }
 

@@ -4,6 +4,7 @@
 -- ARGV 1 bucket counts as the caller knows them, or '*' not to look  2 most events to claim  3 most ids to carry to ready
 --      4 most ids in ready  5 session  6 lease (ms)  7 '1' if the session should hold events already
 --      8 alarm channel  9 most bytes of records to return  10 '1' to push the session's deadline on
+--      11 bucket counts to register before the caller may claim: events that fail go to buckets of its own count
 -- returns {'ok', now (us), ids left in ready, head of each bucket (due in ms as text, or ''), ids, records, attempts
 --      entries (empty if there are none at all)}
 --      or {'counts', the bucket counts in Redis}: nothing was done, learn them and call again
@@ -12,9 +13,10 @@ local ready, bell, pool, held, sessions, attempts, again, meta, stats =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local known, limit, carry, high_water, session = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 local lease, holds, channel, most_bytes, extend = tonumber(ARGV[6]), ARGV[7] == '1', ARGV[8], tonumber(ARGV[9]), ARGV[10] == '1'
+local wanted = ARGV[11]
 
 if known ~= '*' then
-  local stored = redis.call('HGET', meta, 'buckets') or known
+  local stored = redis.call('HGET', meta, 'buckets') or ''
   if stored ~= known then
     return { 'counts', stored }
   end
@@ -85,6 +87,9 @@ if taken > 0 then
   redis.call('HINCRBY', stats, 'delivered', taken)
 end
 
+if limit > 0 and known ~= '*' and known ~= wanted then
+  redis.call('HSET', meta, 'buckets', wanted)
+end
 local left = (limit == 0 or popped == limit or taken < claimed) and redis.call('LLEN', ready) or 0
 if left > 0 then
   ring(ready, bell)

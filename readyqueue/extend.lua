@@ -5,7 +5,7 @@
 local sessions, held = KEYS[1], KEYS[2]
 local session, lease = ARGV[1], tonumber(ARGV[2])
 
-if not redis.call('ZSCORE', sessions, session) then
+if redis.call('ZREM', sessions, session) == 0 then -- a script that has written may go on writing in a full Redis
   return { -1 }
 end
 redis.call('ZADD', sessions, text(clock() + lease), session)

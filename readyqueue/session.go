@@ -100,22 +100,28 @@ func Expire(ctx context.Context, rdb redis.UniversalClient, l *key.Lane, now int
 // returns its deadline if it lives after all, or 0.
 func expireSession(ctx context.Context, rdb redis.UniversalClient, l *key.Lane, name string) (int64, error) {
 	taken := "!" + strings.TrimPrefix(name, "!")
-	keys := []string{l.Sessions, l.Held(name), l.Held(taken), l.Ready, l.Bell, l.Attempts, l.Again, l.Stats}
-	for i := range l.Buckets() {
-		keys = append(keys, l.Bucket(i))
-	}
 	for {
-		c := &script.Call{Script: expireScript, Keys: keys, Args: []any{name, taken, MaxBatch, l.Alarm, LostCause}}
+		known, _ := l.Counts()
+		keys := []string{l.Sessions, l.Held(name), l.Held(taken), l.Ready, l.Bell, l.Attempts, l.Again, l.Stats, l.Meta}
+		for i := range l.Buckets() {
+			keys = append(keys, l.Bucket(i))
+		}
+		c := &script.Call{Script: expireScript, Keys: keys, Args: []any{name, taken, MaxBatch, l.Alarm, LostCause, known}}
 		if err := script.Run(ctx, rdb, c); err != nil {
 			return 0, fmt.Errorf("readyqueue: expire session %s in topic %q: %w", name, l.Topic, err)
 		}
-		if len(c.Reply) == 1 {
+		switch len(c.Reply) {
+		case 1:
 			deadline, _ := c.Reply[0].(int64)
 			return deadline, nil
+		case 2:
+			stored, _ := c.Reply[1].(string)
+			l.Learn(stored)
+		default:
+			if left, _ := c.Reply[2].(int64); left == 0 {
+				return 0, nil
+			}
+			name = taken
 		}
-		if left, _ := c.Reply[2].(int64); left == 0 {
-			return 0, nil
-		}
-		keys[1], name = keys[2], taken
 	}
 }

@@ -104,9 +104,22 @@ func (s *Settlements) call() *script.Call {
 			keys = append(keys, l.Bucket(home))
 			index[home] = len(keys)
 		}
-		args = append(args, it.Outcome.String(), &it.ID, it.Delay.Milliseconds(), it.Attempts.String(), index[home], home)
+		args = append(args, it.Outcome.String(), &it.ID, millis(it.Delay), it.Attempts.String(), index[home], home)
 	}
 	return &script.Call{Script: settleScript, Keys: keys, Args: args}
+}
+
+// millis is a pause in whole milliseconds, never too short: the script counts
+// it from the beginning of the present millisecond.
+func millis(pause time.Duration) int64 {
+	if pause <= 0 {
+		return 0
+	}
+	ms := pause.Milliseconds() + 1
+	if pause%time.Millisecond > 0 {
+		ms++
+	}
+	return ms
 }
 
 // take sets the settlements' errors and returns those to settle once more.

@@ -79,10 +79,13 @@ local function settle(outcome, id, delay, state, bucket, index)
       redis.call('HDEL', attempts, id)
     end
   elseif replaced or mark and outcome == 'bury' then
+    local field = outcome == 'release' and 'released' or 'retried'
+    count[field] = count[field] + 1
     run_again(id, mark, bucket, index)
   else
-    if mark then -- the run to come is the one the mark asks for
+    if mark then -- the run to come is the one the mark asks for: all handlers' run
       redis.call('HDEL', again, id)
+      state = undone(state)
     end
     if outcome == 'release' then
       count.released = count.released + 1

@@ -132,6 +132,9 @@ func (w *wait) run(ctx context.Context) {
 			w.heard(bell)
 		case errors.Is(err, redis.Nil): // nothing rang
 		default:
+			if ctx.Err() != nil {
+				return
+			}
 			failures++
 			w.b.log.Warn("cannot listen for bells; will try again", zap.Error(err))
 			select {
@@ -156,7 +159,7 @@ func (w *wait) next(ctx context.Context) (bell string, err error) {
 	if !asleep {
 		return "", ctx.Err()
 	}
-	got, err := w.b.rdb.BLPop(ctx, w.b.fallback, keys...).Result()
+	got, err := w.b.rdb.BLPop(ctx, max(w.b.fallback, time.Second), keys...).Result()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asleep = false

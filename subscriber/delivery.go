@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -19,9 +20,12 @@ type delivery struct {
 	lane     *Lane
 	session  string
 	id       string
-	event    *Event // nil: it cannot be delivered
+	event    *Event // without a body; nil: it cannot be delivered
+	body     string
 	attempts readyqueue.Attempts
 	claimed  time.Time
+	record   uint64 // hash of its record
+	doubtful bool   // the lane's mu guards it; see [Lane.doubt]
 
 	settled atomic.Bool // its outcome is decided, or its lease lost
 
@@ -34,6 +38,11 @@ func (t *Topic) handle(d *delivery) {
 	if d.settled.Load() {
 		return // lost while it waited
 	}
+	defer func() {
+		if !d.settled.Load() { // PersistFn called runtime.Goexit
+			d.settle(readyqueue.Settlement{Outcome: readyqueue.Bury, Attempts: d.attempts})
+		}
+	}()
 	if d.attempts.Count >= d.event.MaxAttempts { // it has kept killing its process
 		t.fail(d, errors.New(d.attempts.Cause))
 		return
@@ -42,9 +51,8 @@ func (t *Topic) handle(d *delivery) {
 	defer cancel()
 	exited := true
 	defer func() {
-		if exited { // runtime.Goexit ends this worker: another takes its place
+		if exited {
 			t.conclude(ctx, d, errors.New("the handler called runtime.Goexit"))
-			t.s.workers.Go(t.work)
 		}
 	}()
 	err := t.run(ctx, d)
@@ -92,7 +100,8 @@ func (t *Topic) run(ctx context.Context, d *delivery) error {
 			failed = append(failed, context.Cause(ctx))
 			break
 		}
-		if err := call(func() error { return h.HandleEvent(ctx, d.event) }); err != nil {
+		e := d.copy()
+		if err := call(func() error { return h.HandleEvent(ctx, e) }); err != nil {
 			failed = append(failed, err)
 		} else {
 			d.attempts.Done |= bit
@@ -104,14 +113,42 @@ func (t *Topic) run(ctx context.Context, d *delivery) error {
 	return errors.Join(failed...)
 }
 
-// call turns a panic into an error with the stack.
+// copy is the event for one function of the user's, which may change it.
+func (d *delivery) copy() *Event {
+	e := *d.event
+	e.Body, e.Metadata = []byte(d.body), maps.Clone(e.Metadata)
+	return &e
+}
+
+// call turns a panic into an error with the stack, also one of the error itself:
+// a nil pointer is a common mistake.
 func call(f func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
 		}
 	}()
-	return f()
+	err = f()
+	if err != nil {
+		_, _ = err.Error(), errors.Is(err, errNone)
+	}
+	return err
+}
+
+// errNone is wrapped by no error.
+var errNone = errors.New("none")
+
+// backoff asks the user's function for a pause.
+func (t *Topic) backoff(attempt int, cause error) (pause time.Duration) {
+	err := call(func() error {
+		pause = t.s.opts.Backoff(attempt, cause)
+		return nil
+	})
+	if err != nil {
+		t.s.opts.Logger.Error("Backoff failed; the event will be tried again in a minute", zap.Error(err))
+		pause = time.Minute
+	}
+	return pause
 }
 
 // conclude settles a delivery whose handlers have returned err.
@@ -133,7 +170,7 @@ func (t *Topic) conclude(ctx context.Context, d *delivery, err error) {
 		t.fail(d, err)
 		return
 	}
-	delay := t.s.opts.Backoff(d.attempts.Count, err)
+	delay := t.backoff(d.attempts.Count, err)
 	var after *retryAfterError
 	if errors.As(err, &after) {
 		delay = after.delay
@@ -156,7 +193,7 @@ func (t *Topic) fail(d *delivery, cause error) {
 	if persist := t.s.opts.PersistFn; persist != nil {
 		ctx, cancel := d.start(t.s.handlers, t.s.opts.HandlerTimeout)
 		defer cancel()
-		err := call(func() error { return persist(ctx, d.event, cause) })
+		err := call(func() error { return persist(ctx, d.copy(), cause) })
 		switch stopped := context.Cause(ctx); {
 		case err == nil:
 			s.Outcome = readyqueue.Ack

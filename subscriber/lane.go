@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/script"
 	"github.com/dueq-io/dueq/pool"
 	"github.com/dueq-io/dueq/readyqueue"
 )
@@ -66,7 +69,10 @@ func (l *Lane) Move(ctx context.Context, due []int) (found readyqueue.Claimed, a
 			l.lose(claim.Session)
 			return found, false, err
 		}
-		l.suspect.Store(true)
+		if !script.NotRun(err) {
+			l.suspect.Store(true)
+			l.doubt()
+		}
 		return found, false, fmt.Errorf("subscriber: %w", err)
 	}
 	l.topic.accept(room, l.end(start, claim, found.Leases))
@@ -101,7 +107,7 @@ func (l *Lane) begin(room int, due []int) readyqueue.Claim {
 	return readyqueue.Claim{
 		Session: l.session, Lease: l.s.opts.Lease, Holds: len(l.leases) > 0,
 		Limit: room, HighWater: l.s.opts.HighWater, Due: due,
-		Extend: time.Until(l.deadline) < l.s.opts.Lease*2/3,
+		Extend: len(l.leases) == 0 || time.Until(l.deadline) < l.s.opts.Lease*2/3,
 		Check:  len(due) == l.key.Buckets(),
 	}
 }
@@ -135,14 +141,17 @@ func (l *Lane) end(start time.Time, claim readyqueue.Claim, leases []readyqueue.
 // deliver makes a delivery of a lease. One that cannot be delivered is settled
 // at once and has no event.
 func (l *Lane) deliver(lease *readyqueue.Lease, session string, now time.Time) *delivery {
-	d := &delivery{lane: l, session: session, id: lease.ID, attempts: lease.Attempts, claimed: now}
+	d := &delivery{
+		lane: l, session: session, id: lease.ID, attempts: lease.Attempts,
+		claimed: now, record: xxhash.Sum64String(lease.Record),
+	}
 	if lease.Missing {
 		l.s.opts.Logger.Warn("an id without a record was forgotten",
 			zap.String("topic", l.key.Topic), zap.String("id", lease.ID))
 		d.settle(readyqueue.Settlement{Outcome: readyqueue.Ack})
 		return d
 	}
-	record, err := pool.Decode(lease.Record)
+	record, body, err := pool.Split(lease.Record)
 	if err != nil {
 		d.attempts.Cause = err.Error()
 		l.s.opts.Logger.Error("an unreadable event was put among the dead",
@@ -150,8 +159,9 @@ func (l *Lane) deliver(lease *readyqueue.Lease, session string, now time.Time) *
 		d.settle(readyqueue.Settlement{Outcome: readyqueue.Bury, Attempts: d.attempts})
 		return d
 	}
+	d.body = body
 	d.event = &Event{
-		ID: lease.ID, Topic: l.key.Topic, Body: record.Body,
+		ID: lease.ID, Topic: l.key.Topic,
 		EffectTime: time.UnixMilli(record.EffectTime), Attempt: lease.Attempts.Count + 1,
 		MaxAttempts: record.MaxAttempts, Metadata: record.Metadata,
 	}
@@ -202,25 +212,52 @@ func (l *Lane) lapse(now time.Time) {
 	}
 }
 
+// doubt notes, after a claim whose outcome is unknown, the endings that are under
+// way. If the first try of one took effect unheard, its id may have been
+// published anew, and the claim may have got it: a second try has to see whether
+// it is still the same event.
+func (l *Lane) doubt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range l.leases {
+		d.doubtful = d.doubtful || d.settled.Load()
+	}
+}
+
 // resync gives back what Redis has leased to us in claims whose replies never
 // came.
 func (l *Lane) resync(ctx context.Context) error {
 	l.mu.Lock()
-	session := l.session
+	session, known := l.session, maps.Clone(l.leases)
 	l.mu.Unlock()
 	ids, err := readyqueue.HeldIDs(ctx, l.s.rdb, l.key, session)
 	if err != nil {
 		return fmt.Errorf("subscriber: %w", err)
 	}
-	l.suspect.Store(false)
+	if l.releaseUnknown(session, ids, known) {
+		l.kick()
+	} else {
+		l.suspect.Store(false)
+	}
+	return nil
+}
+
+// releaseUnknown gives back those of the held ids that are not leases we know
+// of. It reports whether to look once more: what was known before we looked and
+// is not any more has been settled meanwhile, or is leased to us again.
+func (l *Lane) releaseUnknown(session string, held []string, before map[string]*delivery) (unclear bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, id := range ids {
-		if l.leases[id] == nil {
+	for _, id := range held {
+		switch {
+		case l.leases[id] != nil:
+		case before[id] != nil:
+			unclear = true
+		default:
 			d := &delivery{lane: l, session: session, id: id}
 			l.leases[id] = d
 			d.settle(readyqueue.Settlement{Outcome: readyqueue.Release})
 		}
 	}
-	return nil
+	return unclear
 }

@@ -3,6 +3,7 @@ package subscriber
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -12,6 +13,9 @@ import (
 
 // KeepLeases extends the leases of all lanes that hold events until ctx ends.
 func (s *Subscriber) KeepLeases(ctx context.Context) {
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	watch.Go(func() { s.watchLapses(ctx) })
 	period := s.opts.Lease / 3
 	timer := time.NewTimer(period)
 	defer timer.Stop()
@@ -25,6 +29,24 @@ func (s *Subscriber) KeepLeases(ctx context.Context) {
 			timer.Reset(period)
 		} else {
 			timer.Reset(min(period, time.Second))
+		}
+	}
+}
+
+// watchLapses ends the contexts of handlers whose leases have run out, also while
+// an extension is stuck.
+func (s *Subscriber) watchLapses(ctx context.Context) {
+	tick := time.NewTicker(s.opts.Lease / 6)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		_, lanes := s.all()
+		for _, l := range lanes {
+			l.lapse(time.Now())
 		}
 	}
 }
@@ -83,7 +105,6 @@ func (l *Lane) extended(start time.Time, s *readyqueue.Session, before holding) 
 		l.lose(s.Name)
 		return
 	case s.Err != nil:
-		l.lapse(time.Now())
 		return
 	}
 	l.mu.Lock()

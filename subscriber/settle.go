@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
 	"github.com/dueq-io/dueq/readyqueue"
@@ -112,7 +113,7 @@ func (l *Lane) retryOnce() (done bool) {
 	l.failed = l.failed[:0]
 	l.mu.Unlock()
 
-	var failed []*ending
+	batch, failed := l.resolve(batch)
 	for len(batch) > 0 {
 		n := min(len(batch), readyqueue.MaxBatch)
 		failed = append(failed, l.s.send(batch[:n])[l]...)
@@ -122,4 +123,34 @@ func (l *Lane) retryOnce() (done bool) {
 	defer l.mu.Unlock()
 	l.failed = append(l.failed, failed...)
 	return len(l.failed) == 0
+}
+
+// resolve sees to the doubtful endings among those to try again: an event that
+// is not the one that was handled is given back. It returns apart those of which
+// Redis did not tell.
+func (l *Lane) resolve(batch []*ending) (clear, failed []*ending) {
+	var doubtful []*ending
+	var ids []string
+	l.mu.Lock()
+	for _, e := range batch {
+		if e.delivery.doubtful && e.Outcome != readyqueue.Release {
+			doubtful, ids = append(doubtful, e), append(ids, e.ID)
+		} else {
+			clear = append(clear, e)
+		}
+	}
+	l.mu.Unlock()
+	if len(ids) == 0 {
+		return clear, nil
+	}
+	records, err := l.s.rdb.HMGet(l.s.settling, l.key.Pool, ids...).Result()
+	if err != nil {
+		return clear, doubtful
+	}
+	for i, e := range doubtful {
+		if record, ok := records[i].(string); ok && xxhash.Sum64String(record) != e.delivery.record {
+			e.Outcome = readyqueue.Release
+		}
+	}
+	return append(clear, doubtful...), nil
 }

@@ -89,12 +89,19 @@ func (t *Topic) hasRoom() bool {
 
 // work handles events until none waits.
 func (t *Topic) work() {
+	exited := true
+	defer func() {
+		if exited { // runtime.Goexit ends this worker: another takes its place
+			t.s.workers.Go(t.work)
+		}
+	}()
 	var took time.Duration
 	for d := t.next(took); d != nil; d = t.next(took) {
 		start := time.Now()
 		t.handle(d)
 		took = time.Since(start)
 	}
+	exited = false
 }
 
 // next takes an event for a worker whose last one took so long (0: it is the

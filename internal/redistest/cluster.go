@@ -19,21 +19,22 @@ const (
 
 // Cluster is a Redis Cluster that belongs to one test or benchmark.
 type Cluster struct {
-	tb    testing.TB
-	addrs []string
+	tb      testing.TB
+	servers []*Server
 }
 
 // StartCluster starts a Redis Cluster of so many masters, without replicas, on
 // the loopback interface, and returns once each of them says that the cluster is
 // fine, which takes Redis some two seconds. The slots are dealt out in equal,
-// contiguous ranges. The servers are killed when tb ends.
-func StartCluster(tb testing.TB, nodes int) *Cluster {
+// contiguous ranges. args are further flags, as for [Start]. The servers are
+// killed when tb ends.
+func StartCluster(tb testing.TB, nodes int, args ...string) *Cluster {
 	tb.Helper()
 	c := &Cluster{tb: tb}
 	var clients []*redis.Client
 	for range nodes {
-		s := Start(tb, "--cluster-enabled", "yes", "--cluster-node-timeout", "5000")
-		c.addrs = append(c.addrs, s.Addr())
+		s := Start(tb, append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "5000"}, args...)...)
+		c.servers = append(c.servers, s)
 		clients = append(clients, s.Client())
 	}
 	ctx, cancel := context.WithTimeout(tb.Context(), clusterTimeout)
@@ -43,14 +44,23 @@ func StartCluster(tb testing.TB, nodes int) *Cluster {
 	}
 	for i, rdb := range clients {
 		if err := awaitCluster(ctx, rdb); err != nil {
-			tb.Fatalf("redistest: await cluster node %s: %v", c.addrs[i], err)
+			tb.Fatalf("redistest: await cluster node %s: %v", c.servers[i].Addr(), err)
 		}
 	}
 	return c
 }
 
 // Addrs are the host:port of all nodes; the i-th of n has the i-th n-th of the slots.
-func (c *Cluster) Addrs() []string { return append([]string(nil), c.addrs...) }
+func (c *Cluster) Addrs() []string {
+	addrs := make([]string, len(c.servers))
+	for i, s := range c.servers {
+		addrs[i] = s.Addr()
+	}
+	return addrs
+}
+
+// Server is the i-th node.
+func (c *Cluster) Server(i int) *Server { return c.servers[i] }
 
 // Client is a new client of the cluster, closed when the test ends.
 func (c *Cluster) Client() *redis.ClusterClient {
@@ -61,24 +71,24 @@ func (c *Cluster) Client() *redis.ClusterClient {
 
 // join deals the slots out and introduces every node to every other.
 func (c *Cluster) join(ctx context.Context, clients []*redis.Client) error {
-	n := len(clients)
+	n, addrs := len(clients), c.Addrs()
 	for i, rdb := range clients {
 		if err := rdb.ClusterAddSlotsRange(ctx, i*slots/n, (i+1)*slots/n-1).Err(); err != nil {
-			return fmt.Errorf("add slots to %s: %w", c.addrs[i], err)
+			return fmt.Errorf("add slots to %s: %w", addrs[i], err)
 		}
 		// Nodes that start with the same epoch would have to quarrel about it.
 		if err := rdb.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(); err != nil {
-			return fmt.Errorf("set epoch of %s: %w", c.addrs[i], err)
+			return fmt.Errorf("set epoch of %s: %w", addrs[i], err)
 		}
 	}
 	for i, rdb := range clients {
-		for _, other := range c.addrs[i+1:] {
+		for _, other := range addrs[i+1:] {
 			host, port, err := net.SplitHostPort(other)
 			if err != nil {
 				return err
 			}
 			if err := rdb.ClusterMeet(ctx, host, port).Err(); err != nil {
-				return fmt.Errorf("have %s meet %s: %w", c.addrs[i], other, err)
+				return fmt.Errorf("have %s meet %s: %w", addrs[i], other, err)
 			}
 		}
 	}

@@ -28,16 +28,13 @@ type Env struct {
 func (e *Env) NewClient() *redis.Client { return newClient(e.tb, e.Addr) }
 
 // Each runs body as two parallel subtests: "miniredis", on a fresh miniredis, and
-// "redis", on the one real server that [Main] started for the test binary. Being
+// "redis", on one real server that they all share and that [Main] stops. Being
 // parallel, they run after the test function that called Each has returned.
 func Each(t *testing.T, body func(t *testing.T, env *Env)) {
 	t.Helper()
 	t.Run("miniredis", func(t *testing.T) {
 		t.Parallel()
-		mini := miniredis.RunT(t)
-		env := newEnv(t, mini.Addr())
-		env.Mini = mini
-		body(t, env)
+		body(t, Mini(t))
 	})
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
@@ -49,11 +46,20 @@ func Each(t *testing.T, body func(t *testing.T, env *Env)) {
 	})
 }
 
-func newEnv(t *testing.T, addr string) *Env {
+// Mini starts a miniredis for a test that needs its clock, or no real server.
+func Mini(tb testing.TB) *Env {
+	tb.Helper()
+	mini := miniredis.RunT(tb)
+	env := newEnv(tb, mini.Addr())
+	env.Mini = mini
+	return env
+}
+
+func newEnv(tb testing.TB, addr string) *Env {
 	return &Env{
-		Client:    newClient(t, addr),
+		Client:    newClient(tb, addr),
 		Namespace: "test-" + strings.ToLower(rand.Text()),
 		Addr:      addr,
-		tb:        t,
+		tb:        tb,
 	}
 }

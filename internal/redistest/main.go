@@ -4,39 +4,39 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-// shared is the server behind the "redis" subtests of [Each]. Main sets it before
-// any test runs; nothing changes it while they do.
-var shared = sharedServer{err: errors.New("redistest: TestMain has to call redistest.Main")}
+var errNoMain = errors.New("redistest: TestMain has to call redistest.Main")
+
+// shared is the server behind the "redis" subtests of [Each]. It starts when the
+// first of them asks for it: a test binary that runs none, such as a worker
+// process that a test starts of its own binary, does without.
+var shared sharedServer
 
 type sharedServer struct {
+	mu       sync.Mutex
+	main     bool // [Main] runs the tests, and stops the server
+	dir      string
 	instance *instance
 	err      error // why there is none
 }
 
 // Main runs the tests of a package that uses [Each], on behalf of its TestMain: it
-// starts the real server that they share, runs them, stops the server, and then
-// fails the run if any goroutine is left over. It does not return.
+// runs them, stops the real server that they shared, and then fails the run if
+// any goroutine is left over. It does not return.
 func Main(m *testing.M) {
 	os.Exit(run(m))
 }
 
 func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "redistest-")
-	if err != nil {
-		return fail(err)
-	}
-	shared.instance, shared.err = startInstance(dir, nil)
+	shared.open()
 	code := m.Run()
-	if shared.err == nil {
-		shared.instance.stop(syscall.SIGKILL)
-	}
-	if err := os.RemoveAll(dir); err != nil {
+	if err := shared.close(); err != nil {
 		return fail(err)
 	}
 	if code == 0 {
@@ -52,9 +52,44 @@ func fail(err error) int {
 	return 1
 }
 
-func (s sharedServer) addr() (string, error) {
+func (s *sharedServer) open() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.main = true
+}
+
+// addr starts the server unless it runs.
+func (s *sharedServer) addr() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.main {
+		return "", errNoMain
+	}
+	if s.instance == nil && s.err == nil {
+		s.start()
+	}
 	if s.err != nil {
 		return "", s.err
 	}
 	return s.instance.addr(), nil
+}
+
+func (s *sharedServer) start() {
+	if s.dir, s.err = os.MkdirTemp("", "redistest-"); s.err == nil {
+		s.instance, s.err = startInstance(s.dir, nil)
+	}
+}
+
+// close stops the server.
+func (s *sharedServer) close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.main = false
+	if s.instance != nil {
+		s.instance.stop(syscall.SIGKILL)
+	}
+	if s.dir == "" {
+		return nil
+	}
+	return os.RemoveAll(s.dir)
 }

@@ -41,6 +41,9 @@ func (s *Server) Addr() string { return s.addr }
 // Client is a new client of the server, closed when the test ends.
 func (s *Server) Client() *redis.Client { return newClient(s.tb, s.addr) }
 
+// Env is what a test body works on, as [Each] hands it out, on this server.
+func (s *Server) Env() *Env { return newEnv(s.tb, s.addr) }
+
 // Stop sends SIGTERM and returns when the server has ended. A stopped server
 // stays as it is.
 func (s *Server) Stop() { s.end(syscall.SIGTERM) }

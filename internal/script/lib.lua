@@ -28,6 +28,11 @@ local function attempts_of(state)
   return state and tonumber(string.match(state, '^%d+')) or 0
 end
 
+-- an entry of the attempts hash without the handlers that have succeeded
+local function undone(state)
+  return (string.gsub(state, '^(%d+|)%x*', '%1', 1))
+end
+
 -- kind ('keep' or 'replace'), due (ms) and bucket index of an entry of the again hash
 local function parse_mark(mark)
   return string.match(mark, '^(%a+):(%-?%d+):(%d+)$')

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+)
+
+const (
+	redisFlag = "redis"
+	redisEnv  = "DUEQ_REDIS"
+
+	// connectTimeout is how long a server has to answer for the first time.
+	connectTimeout = 5 * time.Second
+	// minPool is how many connections a queue needs.
+	minPool = 5
+)
+
+// redisHelp tells of the URLs that [newClient] takes.
+const redisHelp = `Redis URLs (in user and password, percent-encode characters such as / @ #):
+  redis://user:password@host:6379/0         rediss:// for TLS
+  unix://user:password@/path/redis.sock?db=0
+  redis-cluster://user:password@host:6379?addr=host2:6379&addr=host3:6379
+  redis-sentinel://host:26379/0?master_name=main&addr=host2:26379&password=…
+Further options of the client are query parameters, such as dial_timeout=2s.`
+
+var errScheme = errors.New("a Redis URL begins with redis://, rediss://, unix://, redis-cluster:// or redis-sentinel://")
+
+// server is the Redis that a verb works on.
+type server struct {
+	client   redis.UniversalClient
+	name     string               // for people: without user and password
+	embedded *miniredis.Miniredis // nil: a server of its own
+}
+
+func addRedisFlag(root *cobra.Command) {
+	root.PersistentFlags().String(redisFlag, "", "`URL` of the Redis to use (default $"+redisEnv+", else an embedded miniredis)")
+}
+
+// connect connects to the Redis that the flag names, or else the environment.
+// Where both name none it starts an embedded miniredis.
+func connect(ctx context.Context, cmd *cobra.Command) (*server, error) {
+	raw, source := os.Getenv(redisEnv), redisEnv
+	if f := cmd.Flag(redisFlag); f.Changed {
+		raw, source = f.Value.String(), "--"+redisFlag
+	}
+	if raw == "" {
+		return embed()
+	}
+	client, name, err := newClient(raw)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("%s: %w", source, err), cmd.CommandPath()}
+	}
+	timed, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	err = client.Ping(timed).Err()
+	switch {
+	case err == nil:
+		return &server{client: client, name: name}, nil
+	case ctx.Err() != nil:
+		err = errInterrupted
+	default:
+		err = fmt.Errorf("reach Redis at %s: %w", name, err)
+	}
+	return nil, errors.Join(err, client.Close())
+}
+
+// embed starts a miniredis in this process.
+func embed() (*server, error) {
+	mini, err := miniredis.Run()
+	if err != nil {
+		return nil, fmt.Errorf("start embedded miniredis: %w", err)
+	}
+	client := redis.NewClient(&redis.Options{Addr: mini.Addr()})
+	return &server{client: client, name: "embedded miniredis", embedded: mini}, nil
+}
+
+// close closes the client, and ends the miniredis if there is one.
+func (s *server) close() error {
+	err := s.client.Close()
+	if s.embedded != nil {
+		s.embedded.Close()
+	}
+	return err
+}
+
+// newClient makes a client for a URL, and a name for people. It does not dial.
+// No error quotes the password.
+func newClient(raw string) (client redis.UniversalClient, name string, err error) {
+	u, err := url.Parse(raw)
+	if err == nil {
+		name = u.Scheme + "://" + u.Host + u.Path
+		client, err = clientOf(u)
+	}
+	switch {
+	case err == nil:
+		return client, name, nil
+	case strings.Contains(raw, "@") && (u == nil || u.User == nil): // the error may quote part of the password
+		return nil, "", errors.New("not a URL; characters such as / @ # in user and password have to be percent-encoded")
+	case !strings.Contains(raw, "://"):
+		return nil, "", errScheme
+	}
+	var parse *url.Error
+	if errors.As(err, &parse) {
+		err = parse.Err // without the URL
+	}
+	return nil, "", err
+}
+
+func clientOf(u *url.URL) (redis.UniversalClient, error) {
+	base, kind, _ := strings.Cut(strings.ReplaceAll(u.Scheme, "+", "-"), "-")
+	query := u.Query()
+	switch {
+	case kind == "" && query.Has("master_name"):
+		kind = "sentinel"
+	case kind == "" && query.Has("addr"):
+		kind = "cluster"
+	}
+	plain := *u
+	plain.Scheme = base
+	switch {
+	case base == "unix" && kind == "":
+		return singleClient(plain.String())
+	case base != "redis" && base != "rediss":
+	case kind == "":
+		return singleClient(plain.String())
+	case kind == "cluster":
+		return clusterClient(&plain)
+	case kind == "sentinel":
+		return sentinelClient(&plain)
+	}
+	return nil, errScheme
+}
+
+func singleClient(u string) (redis.UniversalClient, error) {
+	o, err := redis.ParseURL(u)
+	if err == nil {
+		err = checkPool(o.PoolSize)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return redis.NewClient(o), nil
+}
+
+func clusterClient(u *url.URL) (redis.UniversalClient, error) {
+	if db := strings.Trim(u.Path, "/"); db != "" && db != "0" {
+		return nil, fmt.Errorf("database %q: a cluster has 0 only", db)
+	}
+	o, err := redis.ParseClusterURL(u.String())
+	if err == nil {
+		err = checkPool(o.PoolSize)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return redis.NewClusterClient(o), nil
+}
+
+func sentinelClient(u *url.URL) (redis.UniversalClient, error) {
+	if u.Port() == "" {
+		u.Host += ":26379"
+	}
+	o, err := redis.ParseFailoverURL(u.String())
+	switch {
+	case err != nil:
+		return nil, err
+	case o.MasterName == "":
+		return nil, errors.New("a sentinel URL needs ?master_name=")
+	case o.RouteByLatency || o.RouteRandomly || o.ReplicaOnly:
+		return nil, errors.New("route_by_latency, route_randomly and replica_only would read from replicas")
+	}
+	if err := checkPool(o.PoolSize); err != nil {
+		return nil, err
+	}
+	return redis.NewFailoverClient(o), nil
+}
+
+// checkPool refuses a pool that a queue would wait in forever. 0 is the client's default.
+func checkPool(size int) error {
+	if size != 0 && size < minPool {
+		return fmt.Errorf("pool_size is %d, less than %d", size, minPool)
+	}
+	return nil
+}

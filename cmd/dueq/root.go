@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+)
+
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitInterrupted = 130 // 128 + SIGINT, as shells count
+)
+
+// errInterrupted says that a signal came before a verb's work was done.
+var errInterrupted = errors.New("interrupted")
+
+// usageError is an error of the caller's: in a flag, an argument or the
+// environment.
+type usageError struct {
+	error
+	verb string // "dueq demo"
+}
+
+func (e usageError) Unwrap() error { return e.error }
+
+// run runs the command with the given arguments and returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var usage usageError
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "dueq: %v\n", err)
+	switch {
+	case errors.As(err, &usage):
+		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", usage.verb)
+		return exitUsage
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	}
+	return exitFailure
+}
+
+// newRoot is the command without a verb, which shows its help, and all verbs.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "dueq",
+		Short: "Deliver events at a chosen time, through Redis",
+		Long: `dueq delivers events at a chosen time: handlers get an event at its effect
+time, at least once and never early. Redis is the only server it needs.
+
+Where no Redis is named, an embedded miniredis takes its place. It keeps
+nothing: all is in memory.
+
+Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
+		Args:          usageArgs(cobra.NoArgs),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{err, cmd.CommandPath()} })
+	addRedisFlag(root)
+	root.AddCommand(newDemo())
+	return root
+}
+
+// usageArgs makes what a check of arguments finds a [usageError].
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{err, cmd.CommandPath()}
+		}
+		return nil
+	}
+}
