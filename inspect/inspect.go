@@ -75,6 +75,24 @@ type Counts struct {
 
 // Count counts a lane's events.
 func Count(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) (Counts, error) {
+	const tries = 20 // each but the last may find that a session came or went meanwhile
+	for range tries {
+		c, err := countCall(ctx, rdb, l)
+		if err == nil {
+			err = script.Run(ctx, rdb, c)
+		}
+		if err != nil {
+			return Counts{}, fmt.Errorf("inspect: count topic %q: %w", l.Topic, err)
+		}
+		if c.Reply[0] != "sessions" {
+			return parseCounts(c.Reply), nil
+		}
+	}
+	return Counts{}, fmt.Errorf("inspect: count topic %q: sessions come and go too fast", l.Topic)
+}
+
+// countCall prepares a count of all buckets and sessions that there are now.
+func countCall(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) (*script.Call, error) {
 	var buckets *redis.StringCmd
 	var sessions *redis.StringSliceCmd
 	_, err := rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -83,7 +101,7 @@ func Count(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) (Counts,
 		return nil
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return Counts{}, fmt.Errorf("inspect: count topic %q: %w", l.Topic, err)
+		return nil, err
 	}
 	l.Learn(buckets.Val())
 	keys := []string{l.Pool, l.Ready, l.Dead, l.Stats, l.Sessions}
@@ -94,11 +112,7 @@ func Count(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) (Counts,
 	for _, session := range sessions.Val() {
 		keys, args = append(keys, l.Held(session)), append(args, session)
 	}
-	c := &script.Call{Script: statsScript, Keys: keys, Args: args}
-	if err := script.Run(ctx, rdb, c); err != nil {
-		return Counts{}, fmt.Errorf("inspect: count topic %q: %w", l.Topic, err)
-	}
-	return parseCounts(c.Reply), nil
+	return &script.Call{Script: statsScript, Keys: keys, Args: args}, nil
 }
 
 func parseCounts(reply []any) Counts {

@@ -3,6 +3,7 @@
 -- ARGV 1 number of buckets  2.. these sessions
 -- returns {now (ms), scheduled, ready (with what sessions past their deadline hold), leased, dead, earliest due time in the buckets (ms as text, or ''),
 --      record at the head of ready or '', counters as name, value, …}
+--      or {'sessions'}: there are other sessions than these; call again
 local pool, ready, dead, stats, sessions = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local buckets = tonumber(ARGV[1])
 
@@ -16,9 +17,16 @@ for i = 6, 5 + buckets do
     earliest = due
   end
 end
+if redis.call('ZCARD', sessions) ~= #ARGV - 1 then
+  return { 'sessions' }
+end
 for i = 2, #ARGV do
+  local deadline = redis.call('ZSCORE', sessions, ARGV[i])
+  if not deadline then
+    return { 'sessions' }
+  end
   local held = redis.call('SCARD', KEYS[4 + buckets + i])
-  if tonumber(redis.call('ZSCORE', sessions, ARGV[i]) or 0) > now then
+  if tonumber(deadline) > now then
     leased = leased + held
   else -- about to be given back
     waiting = waiting + held
