@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/dueq-io/dueq/bucket"
-	"github.com/dueq-io/dueq/internal/key"
 	"github.com/dueq-io/dueq/subscriber"
 )
 
@@ -49,7 +48,4 @@ var (
 	// ErrHandlerTimeout is the cause with which a handler's ctx ends when
 	// Options.HandlerTimeout has passed.
 	ErrHandlerTimeout = subscriber.ErrHandlerTimeout
-
-	// errNameInvalid is what the checks of names wrap.
-	errNameInvalid = key.ErrName
 )

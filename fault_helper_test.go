@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,86 +21,19 @@ import (
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/redistest"
 )
 
-// faultLane are the keys of a topic with one partition and 16 buckets.
-func faultLane(namespace, topic string) *key.Lane { return key.NewLane(namespace, topic, 0, 1, 16) }
+// faultLane are the keys of topic a, with one partition and 16 buckets.
+func faultLane(namespace string) *key.Lane { return key.NewLane(namespace, "a", 0, 1, 16) }
 
-// faultContents is what lies where in a lane.
-type faultContents struct {
-	Pool, Scheduled, Ready, Held, Dead []string // ids
-	Attempts, Again                    []string // ids
-}
-
-// faultLook reads a lane between two scripts.
-func faultLook(t *testing.T, rdb redis.UniversalClient, l *key.Lane) faultContents {
+// faultEmpty waits until topic a holds nothing.
+func faultEmpty(t *testing.T, env *redistest.Env) {
 	t.Helper()
-	const look = `
-		local out = {{}, {}, {}, {}, {}, {}, {}}
-		local function add(to, ids) for _, id in ipairs(ids) do out[to][#out[to] + 1] = id end end
-		for _, k in ipairs(redis.call('KEYS', ARGV[1] .. ':*')) do
-			local name = string.sub(k, #ARGV[1] + 2)
-			if name == 'pool' then add(1, redis.call('HKEYS', k))
-			elseif string.find(name, '^bucket:') then add(2, redis.call('ZRANGE', k, 0, -1))
-			elseif name == 'ready' then add(3, redis.call('LRANGE', k, 0, -1))
-			elseif string.find(name, '^held:') then add(4, redis.call('SMEMBERS', k))
-			elseif name == 'dead' then add(5, redis.call('ZRANGE', k, 0, -1))
-			elseif name == 'attempts' then add(6, redis.call('HKEYS', k))
-			elseif name == 'again' then add(7, redis.call('HKEYS', k)) end
-		end
-		return out`
-	reply, err := rdb.Eval(t.Context(), look, []string{l.Pool}, l.Tag).Slice()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ids := make([][]string, len(reply))
-	for i, list := range reply {
-		for _, id := range list.([]any) {
-			ids[i] = append(ids[i], id.(string))
-		}
-	}
-	return faultContents{
-		Pool: ids[0], Scheduled: ids[1], Ready: ids[2], Held: ids[3], Dead: ids[4], Attempts: ids[5], Again: ids[6],
-	}
-}
-
-// faultConserved looks at a lane and checks G4: each id of the pool lies in
-// exactly one place.
-func faultConserved(t *testing.T, rdb redis.UniversalClient, l *key.Lane) faultContents {
-	t.Helper()
-	c := faultLook(t, rdb, l)
-	places := make(map[string]int, len(c.Pool))
-	for _, ids := range [][]string{c.Scheduled, c.Ready, c.Held, c.Dead} {
-		for _, id := range ids {
-			places[id]++
-		}
-	}
-	for _, id := range c.Pool {
-		if places[id] != 1 {
-			t.Errorf("%s: id %s of the pool lies in %d places", l.Tag, id, places[id])
-		}
-		delete(places, id)
-	}
-	if len(places) > 0 {
-		t.Errorf("%s: ids that are not in the pool: %v", l.Tag, slices.Collect(maps.Keys(places)))
-	}
-	for what, ids := range map[string][]string{"attempts": c.Attempts, "again": c.Again} {
-		for _, id := range ids {
-			if !slices.Contains(c.Pool, id) {
-				t.Errorf("%s: id %s in %s is not in the pool", l.Tag, id, what)
-			}
-		}
-	}
-	return c
-}
-
-// faultEmpty waits until a lane holds nothing.
-func faultEmpty(t *testing.T, rdb redis.UniversalClient, l *key.Lane) {
-	t.Helper()
-	eventually(t, l.Tag+" is empty", func() bool { return rdb.HLen(t.Context(), l.Pool).Val() == 0 })
-	if c := faultConserved(t, rdb, l); len(c.Pool) != 0 {
-		t.Errorf("%s is not empty: %+v", l.Tag, c)
-	}
+	eventually(t, "the topic is empty", func() bool {
+		return env.Client.HLen(t.Context(), faultLane(env.Namespace).Pool).Val() == 0
+	})
+	conserved(t, env, "a")
 }
 
 // faultTime is the server's clock.
@@ -233,7 +164,10 @@ func (h *faultHook) before(cmd redis.Cmder) error {
 
 // lost takes note of a command that has run, and reports whether its reply is
 // to be lost.
-func (h *faultHook) lost(cmd redis.Cmder) bool {
+func (h *faultHook) lost(cmd redis.Cmder, err error) bool {
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return false
+	}
 	move := faultMove(cmd)
 	h.mu.Lock()
 	h.seen[move]++
@@ -257,7 +191,7 @@ func (h *faultHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			return err
 		}
 		err := next(ctx, cmd)
-		if h.lost(cmd) {
+		if h.lost(cmd, err) {
 			return errFault
 		}
 		return err
@@ -266,24 +200,21 @@ func (h *faultHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 
 func (h *faultHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		fail := func() error {
+		for _, cmd := range cmds {
+			if h.before(cmd) == nil {
+				continue
+			}
 			for _, cmd := range cmds {
 				cmd.SetErr(errFault)
 			}
 			return errFault
 		}
-		for _, cmd := range cmds {
-			if h.before(cmd) != nil {
-				return fail()
-			}
-		}
 		err := next(ctx, cmds)
-		lost := false
 		for _, cmd := range cmds {
-			lost = h.lost(cmd) || lost
-		}
-		if lost {
-			return fail()
+			if h.lost(cmd, cmd.Err()) {
+				cmd.SetErr(errFault)
+				err = errFault
+			}
 		}
 		return err
 	}

@@ -87,7 +87,6 @@ func TestKillWorkers(t *testing.T) {
 		}
 	})
 
-	lane := faultLane(env.Namespace, "a")
 	var workers []*faultWorker
 	var killed []string
 	begin := func() {
@@ -98,7 +97,7 @@ func TestKillWorkers(t *testing.T) {
 		begin()
 	}
 	for range kills {
-		faultConserved(t, env.Client, lane)
+		conserved(t, env, "a")
 		<-time.After(50*time.Millisecond + rand.N(200*time.Millisecond))
 		i := rand.IntN(len(workers))
 		workers[i].kill()
@@ -107,7 +106,7 @@ func TestKillWorkers(t *testing.T) {
 		begin()
 	}
 	publishing.Wait()
-	faultEmpty(t, env.Client, lane)
+	faultEmpty(t, env)
 
 	runs := config.faultRuns(t, env.Client)
 	repeated := faultCheckRuns(t, runs, ids, killed)
@@ -165,7 +164,7 @@ func TestKillingEventIsBuried(t *testing.T) {
 			t.Errorf("run %d = %+v", i, r)
 		}
 	}
-	faultConserved(t, env.Client, faultLane(env.Namespace, "a"))
+	conserved(t, env, "a")
 	last.signal(syscall.SIGTERM)
 	if err := last.wait(t); err != nil {
 		t.Error(err)
@@ -191,7 +190,7 @@ func TestTwoProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	faultEmpty(t, env.Client, faultLane(env.Namespace, "a"))
+	faultEmpty(t, env)
 	for _, w := range workers {
 		w.signal(syscall.SIGTERM)
 	}
@@ -237,7 +236,7 @@ func TestTwoQueues(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		faultEmpty(t, env.Client, faultLane(env.Namespace, "a"))
+		faultEmpty(t, env)
 		mu.Lock()
 		defer mu.Unlock()
 		for _, id := range ids {

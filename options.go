@@ -115,21 +115,21 @@ func either[T comparable](v, otherwise T) T {
 func (o Options) validate() error {
 	var errs []error
 	if err := key.CheckNamespace(o.Namespace); err != nil {
-		errs = append(errs, fmt.Errorf("Namespace: %w", err))
+		errs = append(errs, fmt.Errorf("option Namespace: %w", err))
 	}
-	within := func(name string, v, low, high int) {
-		if v < low || v > high {
-			errs = append(errs, fmt.Errorf("%s is %d, not from %d to %d", name, v, low, high))
+	counts := func(name string, v, most int) {
+		if v < 1 || v > most {
+			errs = append(errs, fmt.Errorf("option %s is %d, not from 1 to %d", name, v, most))
 		}
 	}
-	within("Buckets", o.Buckets, 1, 1024)
-	within("Partitions", o.Partitions, 1, maxPartitions)
-	within("Concurrency", o.Concurrency, 1, 100_000)
-	within("MaxAttempts", o.MaxAttempts, 1, maxAttempts)
-	within("MaxBody", o.MaxBody, 1, 256<<20)
+	counts("Buckets", o.Buckets, 1024)
+	counts("Partitions", o.Partitions, maxPartitions)
+	counts("Concurrency", o.Concurrency, 100_000)
+	counts("MaxAttempts", o.MaxAttempts, maxAttempts)
+	counts("MaxBody", o.MaxBody, 256<<20)
 	lasts := func(name string, v, low, high time.Duration) {
 		if v < low || v > high {
-			errs = append(errs, fmt.Errorf("%s is %v, not from %v to %v", name, v, low, high))
+			errs = append(errs, fmt.Errorf("option %s is %v, not from %v to %v", name, v, low, high))
 		}
 	}
 	lasts("Lease", o.Lease, 100*time.Millisecond, 24*time.Hour)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,13 +59,13 @@ func (q *Queue) PublishEvent(ctx context.Context, topic string, body []byte, eff
 	if o.hasID && o.ID == "" {
 		return "", fmt.Errorf("%w: it is empty", ErrIDInvalid)
 	}
+	e, err := q.prepare(&o.NewEvent)
+	if err != nil {
+		return "", fmt.Errorf("publish to topic %.80q: %w", topic, err)
+	}
 	t, err := q.open(ctx, topic)
 	if err != nil {
 		return "", err
-	}
-	e, err := q.prepare(&o.NewEvent)
-	if err != nil {
-		return "", fmt.Errorf("publish to topic %q: %w", topic, err)
 	}
 	if err := ctx.Err(); err != nil {
 		return "", fmt.Errorf("dueq: publish to topic %q: not sent: %w", topic, err)
@@ -159,15 +160,15 @@ func (e *BatchError) Unwrap() []error {
 // is a [*BatchError]. If any event is invalid, none is stored and the error says
 // which and why, as those of [Queue.PublishEvent] do.
 func (q *Queue) PublishEvents(ctx context.Context, topic string, events []NewEvent) (ids []string, err error) {
-	t, err := q.open(ctx, topic)
-	if err != nil {
-		return nil, err
-	}
 	prepared := make([]*bucket.Event, len(events))
 	for i := range events {
 		if prepared[i], err = q.prepare(&events[i]); err != nil {
-			return nil, fmt.Errorf("publish to topic %q: event %d: %w", topic, i, err)
+			return nil, fmt.Errorf("publish to topic %.80q: event %d: %w", topic, i, err)
 		}
+	}
+	t, err := q.open(ctx, topic)
+	if err != nil {
+		return nil, err
 	}
 	q.publishAll(ctx, t, prepared)
 	ids = make([]string, len(events))
@@ -191,6 +192,9 @@ func (q *Queue) publishAll(ctx context.Context, t *topic, events []*bucket.Event
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	slots := make(chan struct{}, flights)
+	if slices.ContainsFunc(events, func(e *bucket.Event) bool { return e.Keyed }) {
+		slots = make(chan struct{}, 1) // equal keys keep their order
+	}
 	for len(events) > 0 {
 		n, size := 0, 0
 		for n < len(events) && n < readyqueue.MaxBatch && size < maxBatchBytes {

@@ -43,12 +43,13 @@ func callError(c *script.Call, l *key.Lane, verb string) error {
 
 // spread is what a batch's events are, sorted for the publish script.
 type spread struct {
-	fresh []*Event         // with ids of our own making
-	homes map[int][]*Event // fresh events by bucket
-	keyed []*Event         // with ids that may exist
-	index map[int]int      // KEYS index by bucket
-	keys  []string
-	lane  *key.Lane
+	fresh  []*Event         // with ids of our own making
+	homes  map[int][]*Event // fresh events by bucket
+	keyed  []*Event         // with ids that may exist
+	folded int              // events for which one of keyed stands
+	index  map[int]int      // KEYS index by bucket
+	keys   []string
+	lane   *key.Lane
 }
 
 // call builds the publish script's arguments; publish.lua says how they lie.
@@ -58,6 +59,7 @@ func (b *Batch) call() *script.Call {
 	for _, e := range b.Events {
 		switch {
 		case e.same != nil:
+			s.folded++
 		case e.Keyed:
 			s.keyed = append(s.keyed, e)
 		default:
@@ -67,8 +69,8 @@ func (b *Batch) call() *script.Call {
 		}
 	}
 	homes := strings.Count(wanted, ",") + 1
-	args := make([]any, 0, 8+4*len(s.fresh)+4*len(s.homes)+(4+2*homes)*len(s.keyed))
-	args = append(args, known, wanted, HighWater, b.Lane.Alarm, len(s.fresh), len(s.homes), len(s.keyed), homes)
+	args := make([]any, 0, 9+4*len(s.fresh)+4*len(s.homes)+(4+2*homes)*len(s.keyed))
+	args = append(args, known, wanted, HighWater, b.Lane.Alarm, len(s.fresh), len(s.homes), len(s.keyed), homes, s.folded)
 	args = s.appendFresh(args)
 	args = s.appendKeyed(args)
 	return &script.Call{Script: publishScript, Keys: s.keys, Args: args}

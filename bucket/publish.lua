@@ -3,6 +3,7 @@
 -- ARGV 1 bucket counts as the caller knows them  2 bucket counts to register: not looked at if both are the same and no
 --      event is keyed  3 most ids in ready  4 alarm channel
 --      5 number of new events  6 number of buckets they go to  7 number of keyed events  8 homes per keyed event
+--      9 number of events for which one of the keyed events stands, too: they are kept
 --      then new events: id, record
 --      then buckets: KEYS index, bucket index, number of ids, and for each id, the one that sorts first in front: due (ms), id
 --      then keyed events: id, record, due (ms), policy (reject, keep, replace), and for each home: KEYS index, bucket index
@@ -42,7 +43,7 @@ local function place(id, due, bucket, index)
   schedule(bucket, index, id, due, alarms)
 end
 
-local at = 8
+local at = 9
 if fresh > 0 then
   redis.call('HSET', pool, unpack(ARGV, at + 1, at + 2 * fresh))
   redis.call('HINCRBY', stats, 'published', fresh)
@@ -120,7 +121,7 @@ local function publish(id, record, due, policy, from)
 end
 
 local outcomes = {}
-local count = { stored = 0, kept = 0, duplicate = 0 }
+local count = { stored = 0, kept = tonumber(ARGV[9]), duplicate = 0 }
 for i = 1, keyed do
   local outcome = publish(ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], at + 4)
   at = at + 4 + 2 * homes

@@ -2,8 +2,12 @@ package delayqueue
 
 import "time"
 
-// StepTolerance is how far the wall clock may be set without being noticed.
-const StepTolerance = stepTolerance
+// Cap returns for how many items q has memory.
+func (q *Queue[T]) Cap() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return cap(q.items.entries)
+}
 
 // SetWallClock makes it look to q as if the wall clock had been set ahead by d
 // since q was made, or back if d is negative. Call it before q is used by

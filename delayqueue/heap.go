@@ -6,7 +6,7 @@ const arity = 4
 
 // keepCap is the capacity, in entries, up to which a heap keeps its memory
 // however few entries are left.
-const keepCap = 1024
+const keepCap = 4096
 
 // entry is an item in the heap.
 type entry[T any] struct {
@@ -28,13 +28,10 @@ type heap[T any] struct {
 // push adds item and reports whether it has become the first.
 func (h *heap[T]) push(item T, at int64) bool {
 	h.pushes++
-	h.entries = append(h.entries, entry[T]{at: at, seq: h.pushes, item: item})
+	e := entry[T]{at: at, seq: h.pushes, item: item}
+	h.entries = append(h.entries, e)
 	s := h.entries
 	i := len(s) - 1
-	if i == 0 || at >= s[(i-1)/arity].at {
-		return i == 0
-	}
-	e := s[i]
 	for i > 0 {
 		parent := (i - 1) / arity
 		if at >= s[parent].at { // on a tie the older entry stays in front

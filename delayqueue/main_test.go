@@ -2,6 +2,7 @@ package delayqueue_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -9,6 +10,9 @@ import (
 
 	"github.com/dueq-io/dueq/delayqueue"
 )
+
+// errCause is a cause for a context to end, which no call should return.
+var errCause = errors.New("a cause")
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)

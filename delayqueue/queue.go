@@ -20,9 +20,6 @@ import (
 // with a negative capacity. No other queue returns it.
 var ErrCapacity = errors.New("delayqueue: negative capacity")
 
-const lockYields = 16
-const lockTries = 300
-
 // Queue holds items of type T until they are due. Make one with [New]; any
 // number of goroutines may use it at once. A Queue needs no closing.
 type Queue[T any] struct {
@@ -48,9 +45,9 @@ func New[T any](capacity int) *Queue[T] {
 // the queue is full it waits for room; waiting Enqueues are served in the order
 // they were called, and a later one does not overtake them.
 //
-// Once ctx has ended, whether before the call or during the wait, Enqueue
-// returns ctx.Err() and the item is not added. On a queue of negative capacity
-// it returns [ErrCapacity].
+// If ctx has ended before the call, or ends during the wait, Enqueue returns
+// ctx.Err(); on a queue of negative capacity it returns [ErrCapacity]. After an
+// error the item is not in the queue.
 //
 // A due time with a monotonic clock reading, such as time.Now().Add(d), is kept
 // by the monotonic clock. One without, such as a parsed or stored time, is
@@ -77,9 +74,9 @@ func (q *Queue[T]) Enqueue(ctx context.Context, item T, due time.Time) error {
 // order they were added. Waiting Dequeues are served in the order they were
 // called, but one that finds an item due on arrival takes it without waiting.
 //
-// Once ctx has ended, whether before the call or during the wait, Dequeue
-// returns the zero value and ctx.Err(), and no item is taken. A call with an
-// ended ctx takes nothing even if an item is due.
+// If ctx has ended before the call, even though an item may be due, or ends
+// during the wait, Dequeue returns the zero value and ctx.Err(). After an error
+// no item has been taken.
 func (q *Queue[T]) Dequeue(ctx context.Context) (T, error) {
 	if err := ctx.Err(); err != nil {
 		var zero T
@@ -148,7 +145,7 @@ func (q *Queue[T]) awaitHead(ctx context.Context) (item T, err error) {
 		q.mu.Unlock()
 		err = w.wait(ctx, delay)
 		q.mu.Lock()
-		if err != nil || q.headDue() {
+		if err != nil || (w == q.takers.first && q.headDue()) {
 			break
 		}
 	}
@@ -167,6 +164,22 @@ func (q *Queue[T]) awaitHead(ctx context.Context) (item T, err error) {
 	return item, err
 }
 
+// lock locks q.mu for a caller that has not waited yet. With other goroutines
+// to run, a sync.Mutex that is taken puts the caller to sleep at once, and when
+// many sleep it hands itself from one to the next, at the price of a goroutine
+// switch per operation. What q.mu guards takes far less time than that, so lock
+// first lets others run for a few turns, and sleeps only if that did not help.
+func (q *Queue[T]) lock() {
+	const turns = 16
+	for range turns {
+		if q.mu.TryLock() {
+			return
+		}
+		runtime.Gosched()
+	}
+	q.mu.Lock()
+}
+
 // push adds item and returns the waiter to signal, nil if there is none to.
 // q.mu is held.
 func (q *Queue[T]) push(item T, at int64) *waiter {
@@ -174,19 +187,6 @@ func (q *Queue[T]) push(item T, at int64) *waiter {
 		return q.takers.first
 	}
 	return nil
-}
-
-// lock locks q.mu.
-func (q *Queue[T]) lock() {
-	for range lockYields {
-		for range lockTries {
-			if q.mu.TryLock() {
-				return
-			}
-		}
-		runtime.Gosched()
-	}
-	q.mu.Lock()
 }
 
 // full reports whether there is no room. q.mu is held.

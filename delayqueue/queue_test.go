@@ -91,7 +91,7 @@ func TestEndedContextDoesNothing(t *testing.T) {
 	q := delayqueue.New[int](0)
 	put(t, q, 1, 0)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("a cause, which is not what the queue returns"))
+	cancel(errCause)
 
 	if err := q.Enqueue(ctx, 2, time.Now()); !errors.Is(err, context.Canceled) {
 		t.Errorf("Enqueue = %v, want %v", err, context.Canceled)
@@ -111,7 +111,6 @@ func TestPoppedItemCanBeCollected(t *testing.T) {
 	p := func() weak.Pointer[[64]byte] {
 		item := new([64]byte)
 		put(t, q, item, 0)
-		put(t, q, nil, time.Hour)
 		if _, err := q.Dequeue(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +127,7 @@ func TestGrowAndShrink(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := delayqueue.New[int](0)
-		const n = 20_000
+		const n = 40_000
 		for round := range 2 {
 			for _, i := range rand.Perm(n) {
 				put(t, q, i, time.Duration(i)*time.Microsecond)
@@ -139,6 +138,9 @@ func TestGrowAndShrink(t *testing.T) {
 			}
 			if left := q.Len(); left != 0 {
 				t.Fatalf("round %d: Len = %d, want 0", round, left)
+			}
+			if c := q.Cap(); c > n/8 {
+				t.Errorf("round %d: Cap = %d after all is taken out", round, c)
 			}
 		}
 	})

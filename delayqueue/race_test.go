@@ -88,6 +88,31 @@ func TestCancelDuringDequeueLosesNoSignal(t *testing.T) {
 	})
 }
 
+// One goroutine puts and one takes, each waiting for the other most of the time,
+// so that signals come while a wait begins.
+func TestPingPong(t *testing.T) {
+	t.Parallel()
+	const n = 50_000
+	q := delayqueue.New[int](1)
+	due := time.Now()
+	var both sync.WaitGroup
+	both.Go(func() {
+		for i := range n {
+			if err := q.Enqueue(t.Context(), i, due); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	both.Go(func() {
+		for i := range n {
+			if got, err := q.Dequeue(t.Context()); got != i || err != nil {
+				t.Errorf("Dequeue = %d, %v, want %d", got, err, i)
+			}
+		}
+	})
+	both.Wait()
+}
+
 // TestStress has many goroutines use a small queue at once, by the real clock.
 // Half of the Dequeues give up and call again, so that contexts end at all
 // times. A lost signal leaves goroutines that wait for ever.

@@ -132,6 +132,86 @@ func TestEnqueueWaitsForRoomInOrderOfCall(t *testing.T) {
 	})
 }
 
+func TestEnqueueDoesNotOvertakeOneThatWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := delayqueue.New[int](1)
+		put(t, q, 0, 0)
+		for i := range 100 {
+			first := enqueue(t.Context(), q, 2*i+1)
+			synctest.Wait()
+			take(t, q, 2*i, 0)
+			second := enqueue(t.Context(), q, 2*i+2)
+			take(t, q, 2*i+1, 0)
+			if err := errors.Join(<-first, <-second); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestRoomForSeveralReachesAsManyEnqueues(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			q := delayqueue.New[int](4)
+			for range 4 {
+				put(t, q, 0, 0)
+			}
+			for range 6 {
+				enqueue(t.Context(), q, 0)
+			}
+			synctest.Wait()
+			for range 4 {
+				take(t, q, 0, 0)
+			}
+			synctest.Wait()
+			if n := q.Len(); n != 4 {
+				t.Fatalf("Len = %d with two Enqueues left, want 4", n)
+			}
+			for range 6 {
+				take(t, q, 0, 0)
+			}
+		}
+	})
+}
+
+// A wait that was given up in the middle of the list must leave no trace in
+// what the next wait, here one on the other side, uses again.
+func TestGivenUpWaitLeavesNoTrace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := delayqueue.New[int](1)
+		ctx, cancel := context.WithCancel(t.Context())
+		first := dequeue(t.Context(), q)
+		synctest.Wait()
+		second := dequeue(ctx, q)
+		synctest.Wait()
+		cancel()
+		<-second
+		put(t, q, 1, 0)
+		<-first
+
+		put(t, q, 2, time.Hour)
+		waiting := enqueue(t.Context(), q, 3)
+		synctest.Wait()
+		for _, want := range []int{2, 3} {
+			if r := <-dequeue(t.Context(), q); r.item != want || r.err != nil {
+				t.Errorf("Dequeue = %d, %v, want %d", r.item, r.err, want)
+			}
+		}
+		if err := <-waiting; err != nil {
+			t.Error(err)
+		}
+		last := dequeue(t.Context(), q)
+		synctest.Wait()
+		put(t, q, 4, 0)
+		if r := <-last; r.item != 4 || r.err != nil {
+			t.Errorf("Dequeue = %d, %v, want 4", r.item, r.err)
+		}
+	})
+}
+
 func TestContextEndsTheWaitForAnItem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -140,7 +220,7 @@ func TestContextEndsTheWaitForAnItem(t *testing.T) {
 			if delay > 0 { // once with an item that is not due, once with none
 				put(t, q, 1, delay)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errCause)
 			start := time.Now()
 			item, err := q.Dequeue(ctx)
 			cancel()
@@ -160,12 +240,12 @@ func TestContextEndsTheWaitForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := delayqueue.New[int](1)
 		put(t, q, 1, 0)
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancelCause(t.Context())
 		first := enqueue(ctx, q, 2)
 		synctest.Wait()
 		second := enqueue(t.Context(), q, 3)
 		synctest.Wait()
-		cancel()
+		cancel(errCause)
 		if err := <-first; !errors.Is(err, context.Canceled) {
 			t.Errorf("Enqueue = %v, want %v", err, context.Canceled)
 		}

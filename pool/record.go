@@ -64,16 +64,26 @@ func (r *Record) Encode() (string, error) {
 
 // Decode reads a record. Its errors wrap [ErrRecord].
 func Decode(record string) (Record, error) {
+	r, body, err := Split(record)
+	if err != nil {
+		return Record{}, err
+	}
+	r.Body = []byte(body)
+	return r, nil
+}
+
+// Split reads a record without copying its body, which it returns beside it.
+func Split(record string) (r Record, body string, err error) {
 	line, body, ok := strings.Cut(record, "\n")
 	if !ok {
-		return Record{}, fmt.Errorf("%w: no newline after the header in %d bytes", ErrRecord, len(record))
+		return Record{}, "", fmt.Errorf("%w: no newline after the header in %d bytes", ErrRecord, len(record))
 	}
 	var h header
 	if err := jsoniter.ConfigCompatibleWithStandardLibrary.UnmarshalFromString(line, &h); err != nil {
-		return Record{}, fmt.Errorf("%w: header %.80q: %w", ErrRecord, line, err)
+		return Record{}, "", fmt.Errorf("%w: header %.80q: %w", ErrRecord, line, err)
 	}
 	if h.V != Version {
-		return Record{}, fmt.Errorf("%w: format version %d, this is version %d", ErrRecord, h.V, Version)
+		return Record{}, "", fmt.Errorf("%w: format version %d, this is version %d", ErrRecord, h.V, Version)
 	}
-	return Record{EffectTime: h.At, MaxAttempts: h.Max, Metadata: h.Meta, Body: []byte(body)}, nil
+	return Record{EffectTime: h.At, MaxAttempts: h.Max, Metadata: h.Meta}, body, nil
 }

@@ -16,6 +16,8 @@ import (
 const (
 	// bellsPerWait is the most bells that one BLPOP waits for.
 	bellsPerWait = 1000
+	// maxWaits is the most lanes per node of a cluster.
+	maxWaits = 10_000
 	// wakeTTL is how long a token for our own wait may lie unheard.
 	wakeTTL = time.Minute
 )
@@ -31,7 +33,8 @@ type bells struct {
 	mu      sync.Mutex
 	waits   []*wait
 	of      map[*Lane]*wait
-	ctx     context.Context // of run; nil before
+	ctx     context.Context       // of run; nil before
+	waiter  redis.UniversalClient // for BLPOP; nil before run
 	running sync.WaitGroup
 }
 
@@ -72,6 +75,9 @@ func (b *bells) add(l *Lane) {
 func (b *bells) run(ctx context.Context) {
 	b.mu.Lock()
 	b.ctx = ctx
+	waiter, done := waitingClient(b.rdb)
+	defer done()
+	b.waiter = waiter
 	for _, w := range b.waits {
 		b.running.Go(func() { w.run(ctx) })
 	}
@@ -84,6 +90,20 @@ func (b *bells) run(ctx context.Context) {
 		w.rouse(context.WithoutCancel(ctx))
 	}
 	b.running.Wait()
+}
+
+// waitingClient is the client that BLPOP uses. On a cluster that needs a
+// connection per lane, more than the caller's pool may have, so it is one with
+// the same options and room for them; done closes it.
+func waitingClient(rdb redis.UniversalClient) (client redis.UniversalClient, done func()) {
+	cluster, ok := rdb.(*redis.ClusterClient)
+	if !ok {
+		return rdb, func() {}
+	}
+	opts := *cluster.Options()
+	opts.PoolSize, opts.MinIdleConns, opts.MaxActiveConns = maxWaits, 0, 0
+	own := redis.NewClusterClient(&opts)
+	return own, func() { _ = own.Close() }
 }
 
 // park listens to a lane's bell from now on.
@@ -159,7 +179,7 @@ func (w *wait) next(ctx context.Context) (bell string, err error) {
 	if !asleep {
 		return "", ctx.Err()
 	}
-	got, err := w.b.rdb.BLPop(ctx, max(w.b.fallback, time.Second), keys...).Result()
+	got, err := w.b.waiter.BLPop(ctx, max(w.b.fallback, time.Second), keys...).Result()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asleep = false

@@ -198,7 +198,7 @@ func (t *Topic) fail(d *delivery, cause error) {
 		case err == nil:
 			s.Outcome = readyqueue.Ack
 		case errors.Is(stopped, ErrStopping) || errors.Is(stopped, ErrLeaseLost):
-			s.Outcome, s.Attempts.Count = readyqueue.Retry, max(0, s.Attempts.Count-1)
+			s.Outcome, s.Attempts.Count = readyqueue.Retry, d.event.Attempt-1 // as it was claimed
 		default:
 			s.Attempts.Cause += "\npersistFn: " + err.Error()
 		}

@@ -68,6 +68,12 @@ func (s *Subscriber) flush(lanes []*Lane, claimsEnded <-chan struct{}, err error
 	go func() {
 		<-claimsEnded
 		s.settles.Wait()
+		for _, l := range lanes {
+			if l.suspect.Load() {
+				_ = l.resync(s.settling) // without Redis, its leases end by themselves
+			}
+		}
+		s.settles.Wait()
 		s.resettle.Wait()
 		close(flushed)
 	}()

@@ -3,7 +3,10 @@
 // whatever has come in meanwhile.
 package coalesce
 
-import "sync"
+import (
+	"runtime"
+	"sync"
+)
 
 // Group gathers items and hands them to a function, batch by batch.
 type Group[T any] struct {
@@ -66,6 +69,7 @@ func (g *Group[T]) fly() {
 			return
 		}
 		g.run(batch)
+		runtime.Gosched() // those it has woken may have the next items
 	}
 }
 
