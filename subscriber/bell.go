@@ -10,7 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
+	"github.com/dueq-io/dueq/internal/key"
 	"github.com/dueq-io/dueq/internal/script"
+	"github.com/dueq-io/dueq/readyqueue"
 )
 
 const (
@@ -90,6 +92,21 @@ func (b *bells) run(ctx context.Context) {
 		w.rouse(context.WithoutCancel(ctx))
 	}
 	b.running.Wait()
+	//b.ringOn(context.WithoutCancel(ctx))
+}
+
+// ringOn wakes other processes in our stead: the last bells that we heard, we
+// may not have heeded.
+func (b *bells) ringOn(ctx context.Context) {
+	b.mu.Lock()
+	lanes := make([]*key.Lane, 0, len(b.of))
+	for l := range b.of {
+		lanes = append(lanes, l.key)
+	}
+	b.mu.Unlock()
+	if err := readyqueue.Ring(ctx, b.rdb, lanes); err != nil {
+		b.log.Warn("cannot ring for other processes; they will look by themselves", zap.Error(err))
+	}
 }
 
 // waitingClient is the client that BLPOP uses. On a cluster that needs a
