@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -214,6 +215,54 @@ func TestShutDownDuringClaim(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A bell that a process hears as it shuts down is heard by another.
+func TestShutDownHandsBellOn(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		rdb, other := env.NewClient(), env.NewClient()
+		hook, otherHook := faultHooked(rdb), faultHooked(other)
+		first, second := newQueueOn(t, env, rdb, slowly(1)), newQueueOn(t, env, other, slowly(1))
+		atFirst, atSecond := newStage(t), newStage(t)
+		subscribe(t, first, "a", atFirst)
+		publish(t, second, "a", "first", time.Now())
+		atFirst.next().end(nil)
+		awaitEmpty(t, second, "a")
+		subscribe(t, second, "a", atSecond)
+		eventually(t, "the second process, too, is about to sleep", func() bool { return otherHook.count("blpop") > 0 })
+
+		begun := make(chan (<-chan error), 1)
+		begin := sync.OnceFunc(func() {
+			begun <- shutDownSoon(t, first, time.Hour)
+			eventually(t, "ShutDown has begun", func() bool {
+				return errors.Is(first.Subscribe("b", atFirst), dueq.ErrShutDown)
+			})
+		})
+		hook.then("blpop", func() { // it has taken the bell's token, and does not know yet
+			if env.Client.LLen(t.Context(), faultLane(env.Namespace).Ready).Val() > 0 {
+				begin()
+			}
+		})
+		id := publish(t, second, "a", "x", time.Now())
+		var a *act
+		select { // whoever has heard the bell
+		case a = <-atFirst.acts:
+		case a = <-atSecond.acts:
+		case <-time.After(patience):
+			t.Fatal("nobody has heard the bell")
+		}
+		a.want(t, id, "x", 1)
+		a.end(nil)
+		awaitEmpty(t, second, "a")
+		select {
+		case ended := <-begun:
+			if err := receive(t, ended); err != nil {
+				t.Errorf("ShutDown: %v", err)
+			}
+		default:
+		}
+	})
 }
 
 // ShutDown ends in time whatever Redis does.

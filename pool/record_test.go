@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -99,6 +100,11 @@ func FuzzDecode(f *testing.F) {
 				t.Errorf("error %q", err)
 			}
 			return
+		}
+		for name, value := range r.Metadata {
+			if !utf8.ValidString(name + value) {
+				return // nobody publishes that
+			}
 		}
 		again, err := r.Encode()
 		if err != nil {

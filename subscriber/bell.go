@@ -92,7 +92,7 @@ func (b *bells) run(ctx context.Context) {
 		w.rouse(context.WithoutCancel(ctx))
 	}
 	b.running.Wait()
-	//b.ringOn(context.WithoutCancel(ctx))
+	b.ringOn(context.WithoutCancel(ctx))
 }
 
 // ringOn wakes other processes in our stead: the last bells that we heard, we

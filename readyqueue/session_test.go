@@ -1,0 +1,127 @@
+package readyqueue_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dueq-io/dueq/internal/redistest"
+	"github.com/dueq-io/dueq/readyqueue"
+)
+
+func TestExtend(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		b := newBench(t, env, 1)
+		b.ready("a", "b", "c")
+		b.claim("me", 2, 0)
+		before := b.rdb.ZScore(t.Context(), b.lane.Sessions, "me").Val()
+		mine := &readyqueue.Session{Lane: b.lane, Name: "me", Lease: 10 * time.Hour}
+		lost := &readyqueue.Session{Lane: b.lane, Name: "you", Lease: 10 * time.Hour}
+		readyqueue.Extend(t.Context(), b.rdb, []*readyqueue.Session{mine, lost})
+		if mine.Err != nil || mine.Held != 2 || !errors.Is(lost.Err, readyqueue.ErrLost) {
+			t.Errorf("extended: %d, %v; %d, %v", mine.Held, mine.Err, lost.Held, lost.Err)
+		}
+		after := b.rdb.ZScore(t.Context(), b.lane.Sessions, "me").Val()
+		if d := time.Duration(after-before) * time.Millisecond; d < 9*time.Hour-time.Minute || d > 9*time.Hour+time.Minute {
+			t.Errorf("moved on by %v", d)
+		}
+		b.lies(map[string][]string{b.lane.Sessions: {"me"}})
+		held, err := readyqueue.HeldIDs(t.Context(), b.rdb, b.lane, "me")
+		if slices.Sort(held); err != nil || !slices.Equal(held, []string{"a", "b"}) {
+			t.Errorf("held %q, %v", held, err)
+		}
+	})
+}
+
+func TestExpire(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		b := newBench(t, env, 1)
+		if next := b.expire(); next != 0 {
+			t.Errorf("next deadline %d of no session", next)
+		}
+		const n = 1203 // several batches
+		all := numbered(n)
+		b.ready(all...)
+		for range 3 {
+			b.claim("dead", 500, 0)
+		}
+		b.ready("mine")
+		b.claim("alive", 1, 0)
+		b.must(b.rdb.HSet(t.Context(), b.lane.Attempts, all[7], "4|5|before").Err())
+		if next := b.expire(); next < time.Now().UnixMilli() { // nobody is past its deadline
+			t.Errorf("next deadline %d", next)
+		}
+		b.lies(map[string][]string{b.lane.Ready: nil})
+
+		b.lapse("dead")
+		deadline := int64(b.rdb.ZScore(t.Context(), b.lane.Sessions, "alive").Val())
+		if next := b.expire(); next != deadline {
+			t.Errorf("next deadline %d, want %d", next, deadline)
+		}
+		got := b.rdb.LRange(t.Context(), b.lane.Ready, 0, -1).Val()
+		if slices.Sort(got); !slices.Equal(got, all) {
+			t.Errorf("%d are ready again, want %d", len(got), n)
+		}
+		b.lies(map[string][]string{
+			b.lane.Sessions: {"alive"}, b.lane.Held("dead"): nil, b.lane.Held("!dead"): nil, b.lane.Held("alive"): {"mine"}, b.lane.Bell: {"1"},
+		})
+		if got, want := b.attempts(all[0]), "1||"+readyqueue.LostCause; got != want {
+			t.Errorf("attempts %q, want %q", got, want)
+		}
+		if got, want := b.attempts(all[7]), "5|5|"+readyqueue.LostCause; got != want {
+			t.Errorf("attempts %q, want %q", got, want)
+		}
+		if got := b.rdb.HGet(t.Context(), b.lane.Stats, "expired").Val(); got != fmt.Sprint(n) {
+			t.Errorf("%s expired, want %d", got, n)
+		}
+		if err := b.settle("dead", readyqueue.Settlement{ID: all[0], Outcome: readyqueue.Ack}); !errors.Is(err, readyqueue.ErrLost) {
+			t.Errorf("a late ack = %v, want ErrLost", err)
+		}
+	})
+}
+
+// An expiry that was broken off half way is finished by the next one, together
+// with what the session has claimed since.
+func TestExpireGoesOn(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		b := newBench(t, env, 1)
+		b.ready(numbered(20)...)
+		b.claim("me", 10, 0)
+		b.must(b.rdb.Rename(t.Context(), b.lane.Held("me"), b.lane.Held("!me")).Err())
+		b.lapse("!me")
+		b.must(b.rdb.ZRem(t.Context(), b.lane.Sessions, "me").Err())
+		b.claim("me", 5, 0)
+		b.lapse("me")
+		b.expire()
+		b.lies(map[string][]string{b.lane.Sessions: nil, b.lane.Held("me"): nil, b.lane.Held("!me"): nil})
+		if n := b.rdb.LLen(t.Context(), b.lane.Ready).Val(); n != 20 {
+			t.Errorf("%d ready, want 20", n)
+		}
+	})
+}
+
+// More dead sessions than are read at a time, some of them holding nothing.
+func TestExpireManySessions(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		b := newBench(t, env, 1)
+		const n = 50
+		b.ready(numbered(n)...)
+		for i := range n {
+			session := fmt.Sprint("session ", i)
+			b.claim(session, 1, 0)
+			if i%3 == 0 {
+				b.must(b.settle(session, readyqueue.Settlement{ID: fmt.Sprintf("%05d", i), Outcome: readyqueue.Ack}))
+			}
+			b.lapse(session)
+		}
+		if next := b.expire(); next != 0 {
+			t.Errorf("next deadline %d", next)
+		}
+		b.lies(map[string][]string{b.lane.Sessions: nil})
+		if ready := b.rdb.LLen(t.Context(), b.lane.Ready).Val(); ready != n-(n+2)/3 {
+			t.Errorf("%d ready", ready)
+		}
+	})
+}
