@@ -21,11 +21,12 @@ if known ~= '*' then
     return { 'counts', stored }
   end
 end
-if holds and not redis.call('ZSCORE', sessions, session) then
+local now, now_us = clock()
+local lives = (holds or not extend) and redis.call('ZSCORE', sessions, session)
+if holds and not lives then
+  abandon(held, sessions, session, channel, now_us)
   return { 'lost' }
 end
-
-local now, now_us = clock()
 local ids = limit > 0 and redis.call('LPOP', ready, limit) or {}
 local popped = #ids
 if carry > 0 then
@@ -74,7 +75,7 @@ end
 local states = {}
 if taken > 0 then
   redis.call('SADD', held, unpack(ids))
-  if extend then
+  if extend or not lives then
     local deadline = text(now + lease)
     if redis.call('ZADD', sessions, deadline, session) == 1 then
       alarm(channel, now_us, { 'session=' .. deadline })

@@ -44,7 +44,7 @@ func Extend(ctx context.Context, rdb redis.UniversalClient, sessions []*Session)
 		calls[i] = &script.Call{
 			Script: extendScript,
 			Keys:   []string{s.Lane.Sessions, s.Lane.Held(s.Name)},
-			Args:   []any{s.Name, s.Lease.Milliseconds()},
+			Args:   []any{s.Name, s.Lease.Milliseconds(), s.Lane.Alarm},
 		}
 	}
 	script.RunAll(ctx, rdb, calls)

@@ -35,6 +35,48 @@ func TestExtend(t *testing.T) {
 	})
 }
 
+// What a session holds is not forgotten when some other hand has removed the
+// session: once it learns of that, its events go the way of a dead session's.
+func TestSessionRemovedByHand(t *testing.T) {
+	for name, learn := range map[string]func(b *bench) error{
+		"extend": func(b *bench) error {
+			me := &readyqueue.Session{Lane: b.lane, Name: "me", Lease: time.Hour}
+			readyqueue.Extend(b.Context(), b.rdb, []*readyqueue.Session{me})
+			return me.Err
+		},
+		"claim": func(b *bench) error {
+			_, err := readyqueue.Claim{Session: "me", Lease: time.Hour, Holds: true, Limit: 1}.Run(b.Context(), b.rdb, b.lane)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+				b := newBench(t, env, 1)
+				b.ready("a")
+				b.claim("me", 1)
+				b.must(b.rdb.ZRem(t.Context(), b.lane.Sessions, "me").Err())
+				if err := learn(b); !errors.Is(err, readyqueue.ErrLost) {
+					t.Errorf("error %v, want ErrLost", err)
+				}
+				b.expire()
+				b.lies(map[string][]string{b.lane.Ready: {"a"}, b.lane.Held("me"): nil})
+			})
+		})
+	}
+}
+
+// A claim that is not asked to push the deadline on does so when there is none.
+func TestClaimWithoutSession(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		b := newBench(t, env, 1)
+		b.ready("a")
+		if _, err := (readyqueue.Claim{Session: "me", Lease: time.Hour, Limit: 1}).Run(t.Context(), b.rdb, b.lane); err != nil {
+			t.Fatal(err)
+		}
+		b.lies(map[string][]string{b.lane.Held("me"): {"a"}, b.lane.Sessions: {"me"}})
+	})
+}
+
 func TestExpire(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		b := newBench(t, env, 1)

@@ -58,3 +58,12 @@ local function alarm(channel, now_us, alarms)
     redis.call('PUBLISH', channel, text(now_us) .. ' ' .. table.concat(alarms, ' '))
   end
 end
+
+-- gives up what a session holds although it is not among the sessions, which only another hand can bring about:
+-- with a deadline long past, its events go the way of a dead session's
+local function abandon(held, sessions, session, channel, now_us)
+  if redis.call('EXISTS', held) == 1 then
+    redis.pcall('ZADD', sessions, 1, session) -- a full Redis refuses: the caller comes again
+    alarm(channel, now_us, { 'session=1' })
+  end
+end
