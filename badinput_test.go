@@ -243,7 +243,7 @@ func TestBadEvents(t *testing.T) {
 		if keys := wrote(t, env); len(keys) > 0 {
 			t.Errorf("wrote %q", keys)
 		}
-		publish(t, q, topic, strings.Repeat("x", 100), now)
+		publish(t, q, topic, strings.Repeat("x", 100), now, nil) // a nil option changes nothing
 		publish(t, q, topic, "", now.AddDate(99, 0, 0))
 		publish(t, q, topic, "", now, dueq.WithMetadata(map[string]string{"": "", "x": strings.Repeat("x", 16<<10-1)}))
 	})

@@ -22,7 +22,7 @@ func TestBadHandlersStopNobody(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		const bad, good = 20, 200
 		q := newQueue(t, env, dueq.Options{
-			Concurrency: 8, Lease: 500 * time.Millisecond, HandlerTimeout: 50 * time.Millisecond, MaxAttempts: 2,
+			Concurrency: 8, HandlerTimeout: 50 * time.Millisecond, MaxAttempts: 2,
 			Backoff: func(int, error) time.Duration { return time.Millisecond },
 		})
 		var done atomic.Int32
@@ -64,7 +64,9 @@ func TestBadHandlersStopNobody(t *testing.T) {
 func TestHangingHandlersKeepTheirSlots(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
-		q := newQueue(t, env, dueq.Options{Concurrency: 3, Lease: 200 * time.Millisecond})
+		rdb := env.NewClient()
+		hook := faultHooked(rdb)
+		q := newQueueOn(t, env, rdb, dueq.Options{Concurrency: 3, Lease: 900 * time.Millisecond})
 		hung := newStage(t)
 		got := make(seen, 50)
 		subscribe(t, q, "a", dueq.HandlerFunc(func(ctx context.Context, e *dueq.Event) error {
@@ -82,6 +84,7 @@ func TestHangingHandlersKeepTheirSlots(t *testing.T) {
 		for range 50 {
 			receive(t, got)
 		}
+		eventually(t, "they hang for longer than a lease", func() bool { return hook.count("extend") > 3 })
 		for _, a := range []*act{first, second} {
 			if a.ctx.Err() != nil {
 				t.Errorf("the ctx of a handler that runs for long ended: %v", context.Cause(a.ctx))
@@ -123,7 +126,7 @@ func TestTakeover(t *testing.T) {
 
 func testTakeover(t *testing.T, env *redistest.Env, cut func(*faultHook) func(), late error) {
 	opts := dueq.Options{
-		Lease: 300 * time.Millisecond, Fallback: 300 * time.Millisecond,
+		Lease: 600 * time.Millisecond, Fallback: 300 * time.Millisecond,
 		Backoff: func(int, error) time.Duration { return 10 * time.Millisecond },
 	}
 	rdb := env.NewClient()
@@ -144,10 +147,11 @@ func testTakeover(t *testing.T, env *redistest.Env, cut func(*faultHook) func(),
 	if cause := context.Cause(a.ctx); !errors.Is(cause, dueq.ErrLeaseLost) {
 		t.Errorf("the first handler's ctx ended with %v, want ErrLeaseLost", cause)
 	}
-	settles := hook.count("settle")
+	said := func() int { return hook.count("settle") + hook.count("extend") }
+	before := said()
 	a.end(late)
 	heal()
-	eventually(t, "the late outcome has come", func() bool { return hook.count("settle") > settles })
+	eventually(t, "the first process has learned of its loss", func() bool { return said() > before })
 	if info := get(t, first, "a", id); info.State != dueq.StateLeased || info.Attempts != 1 {
 		t.Errorf("after the late outcome the event is %+v", info)
 	}
@@ -405,14 +409,14 @@ func TestLostExtendReply(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		rdb := env.NewClient()
 		hook := faultHooked(rdb)
-		q := newQueueOn(t, env, rdb, dueq.Options{Lease: 600 * time.Millisecond})
+		q := newQueueOn(t, env, rdb, dueq.Options{Lease: 1500 * time.Millisecond})
 		other := newQueue(t, env, dueq.Options{Fallback: 300 * time.Millisecond})
 		got := newStage(t)
 		subscribe(t, q, "a", got)
 		id := publish(t, q, "a", "x", time.Now())
 		a := got.next()
 		subscribe(t, other, "a", got)
-		for range 3 {
+		for range 2 {
 			sent := hook.count("extend")
 			hook.loseReplies("extend", 1)
 			eventually(t, "two extensions", func() bool { return hook.count("extend") > sent+1 })

@@ -47,7 +47,7 @@ func TestServerClockDecides(t *testing.T) {
 			t.Parallel()
 			env := redistest.Mini(t)
 			faultClock(t, env, off)
-			q := newQueue(t, env, dueq.Options{Fallback: 300 * time.Millisecond, Lease: 300 * time.Millisecond})
+			q := newQueue(t, env, dueq.Options{Fallback: 300 * time.Millisecond})
 			ran := make(chan time.Duration, 10) // after the event's time, by the server's clock
 			failures := 1
 			subscribe(t, q, "a", dueq.HandlerFunc(func(_ context.Context, e *dueq.Event) error {

@@ -462,36 +462,42 @@ func receiveClosed(t *testing.T, c <-chan struct{}) {
 }
 
 // The flush pattern: a publisher counts up, then publishes the key with KeyKeep.
-// After each such publish a run must begin, so the last run sees the last count;
-// and no two runs of the key overlap.
+// After each such publish a run of each handler must begin, so the last one that
+// succeeds sees the last count; and no two runs of a handler for one key overlap.
 func TestKeepLosesNoFlush(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
-		const keys, publishers, rounds = 4, 16, 40
-		var written, flushed [keys]atomic.Int64
-		var running [keys]atomic.Bool
+		const keys, publishers, rounds, handlers = 4, 16, 40, 3
+		var written [keys]atomic.Int64
+		var flushed [handlers][keys]atomic.Int64
 		var runs atomic.Int64
-		handler := dueq.HandlerFunc(func(_ context.Context, e *dueq.Event) error {
-			var k int
-			if _, err := fmt.Sscan(e.ID, &k); err != nil {
-				t.Error(err)
+		flush := func(h int) dueq.HandlerFunc {
+			var running [keys]atomic.Bool
+			return func(_ context.Context, e *dueq.Event) error {
+				var k int
+				if _, err := fmt.Sscan(e.ID, &k); err != nil {
+					return err
+				}
+				if running[k].Swap(true) {
+					t.Errorf("handler %d of key %d runs twice at a time", h, k)
+				}
+				defer running[k].Store(false)
+				count := written[k].Load()
+				if runs.Add(1)%7 == 0 {
+					return errBroken
+				}
+				flushed[h][k].Store(count)
+				return nil
 			}
-			if running[k].Swap(true) {
-				t.Errorf("key %d runs twice at a time", k)
-			}
-			seen := written[k].Load()
-			if n := runs.Add(1); n%7 == 0 {
-				running[k].Store(false)
-				return errBroken
-			}
-			flushed[k].Store(seen)
-			running[k].Store(false)
-			return nil
-		})
+		}
 		opts := dueq.Options{Backoff: func(int, error) time.Duration { return time.Millisecond }, MaxAttempts: 1000}
+		var each []dueq.Handler
+		for h := range handlers {
+			each = append(each, flush(h))
+		}
 		var queues []*dueq.Queue
 		for range 2 {
 			q := newQueue(t, env, opts)
-			subscribe(t, q, topic, handler)
+			subscribe(t, q, topic, each...)
 			queues = append(queues, q)
 		}
 		var wg sync.WaitGroup
@@ -512,15 +518,115 @@ func TestKeepLosesNoFlush(t *testing.T) {
 		wg.Wait()
 		awaitEmpty(t, queues[0], topic)
 		for k := range keys {
-			if w, f := written[k].Load(), flushed[k].Load(); w != f {
-				t.Errorf("key %d: the last run saw %d of %d", k, f, w)
+			for h := range handlers {
+				if w, f := written[k].Load(), flushed[h][k].Load(); w != f {
+					t.Errorf("key %d: the last run of handler %d saw %d of %d", k, h, f, w)
+				}
 			}
 		}
-		if n := runs.Load(); n > publishers*rounds*2 {
-			t.Errorf("%d runs for %d publishes", n, publishers*rounds)
+		if s := stats(t, queues[0], topic); s.Published+s.Kept != publishers*rounds {
+			t.Errorf("%d published, %d kept, want %d together", s.Published, s.Kept, publishers*rounds)
 		}
 		conserved(t, env, topic)
 	})
+}
+
+// Of the versions published with KeyReplace the last one is handled, and none
+// before its time.
+func TestReplaceLastWins(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		const keys, rounds = 8, 60
+		var last [keys]atomic.Int64
+		var runs atomic.Int64
+		handler := dueq.HandlerFunc(func(_ context.Context, e *dueq.Event) error {
+			now := time.Now().UnixMicro()
+			var k int
+			var version, due int64
+			if _, err := fmt.Sscan(e.ID+" "+string(e.Body), &k, &version, &due); err != nil {
+				return err
+			}
+			if now < due {
+				t.Errorf("version %d of key %d came %d µs early", version, k, due-now)
+			}
+			if runs.Add(1)%5 == 0 {
+				return errBroken
+			}
+			last[k].Store(version)
+			return nil
+		})
+		opts := dueq.Options{Backoff: noPause}
+		var queues []*dueq.Queue
+		for range 2 {
+			q := newQueue(t, env, opts)
+			subscribe(t, q, topic, handler)
+			queues = append(queues, q)
+		}
+		var wg sync.WaitGroup
+		for k := range keys {
+			wg.Go(func() {
+				for version := range rounds {
+					due := time.Now().Add(time.Duration(version%7-3) * time.Millisecond)
+					_, err := queues[version%2].PublishEvent(t.Context(), topic, fmt.Append(nil, version, " ", due.UnixMicro()), due,
+						dueq.WithID(fmt.Sprint(k)), dueq.WithKeyPolicy(dueq.KeyReplace), dueq.WithMaxAttempts(1000))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+		awaitEmpty(t, queues[0], topic)
+		for k := range keys {
+			if got := last[k].Load(); got != rounds-1 {
+				t.Errorf("key %d: version %d was the last of %d", k, got, rounds)
+			}
+		}
+		conserved(t, env, topic)
+	})
+}
+
+// A handler may publish the key that it handles: a recurring event.
+func TestRecurringKey(t *testing.T) {
+	for _, policy := range []dueq.KeyPolicy{dueq.KeyKeep, dueq.KeyReplace} {
+		t.Run(policy.String(), func(t *testing.T) {
+			redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+				const rounds = 20
+				q := newQueue(t, env, dueq.Options{Fallback: time.Hour})
+				runs := make(chan string, 2*rounds)
+				subscribe(t, q, topic, dueq.HandlerFunc(func(ctx context.Context, e *dueq.Event) error {
+					if now := time.Now(); now.Before(e.EffectTime) {
+						t.Errorf("came %v early", e.EffectTime.Sub(now))
+					}
+					if e.Attempt != 1 {
+						t.Errorf("attempt %d", e.Attempt)
+					}
+					runs <- string(e.Body)
+					if len(runs) == rounds {
+						return nil
+					}
+					_, err := q.PublishEvent(ctx, topic, fmt.Append(nil, len(runs)), e.EffectTime.Add(3*time.Millisecond),
+						dueq.WithID(e.ID), dueq.WithKeyPolicy(policy))
+					return err
+				}))
+				publishKey(t, q, "0", time.Now(), dueq.KeyReject)
+				awaitGone(t, q, topic, theKey)
+				if len(runs) != rounds {
+					t.Fatalf("%d runs, want %d", len(runs), rounds)
+				}
+				for i := range rounds {
+					want := "0"
+					if policy == dueq.KeyReplace {
+						want = fmt.Sprint(i)
+					}
+					if body := <-runs; body != want {
+						t.Errorf("run %d had body %q, want %q", i, body, want)
+					}
+				}
+				conserved(t, env, topic)
+			})
+		})
+	}
 }
 
 // Keys that all publishers use at once: one event each, no more.

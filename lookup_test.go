@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -376,5 +379,63 @@ func TestTopics(t *testing.T) {
 				t.Errorf("topic %q has %d events, want %d", name, s.Scheduled, n)
 			}
 		}
+	})
+}
+
+// All calls at once, ShutDown among them: they succeed or say why not.
+func TestAllCallsAtOnce(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		q := newQueue(t, env, dueq.Options{Backoff: noPause, MaxAttempts: 2, Partitions: 2})
+		publish(t, newQueue(t, env, dueq.Options{Buckets: 3}), topic, "x", past())
+		var handled atomic.Int64
+		handler := dueq.HandlerFunc(func(_ context.Context, e *dueq.Event) error {
+			if handled.Add(1)%10 == 0 {
+				return errBroken
+			}
+			return nil
+		})
+		var wg sync.WaitGroup
+		for g := range 8 {
+			wg.Go(func() {
+				rnd := rand.New(rand.NewPCG(uint64(g), 0))
+				for range 1000 {
+					id, due := fmt.Sprint(rnd.IntN(20)), time.Now().Add(time.Duration(rnd.IntN(3)-1)*time.Millisecond)
+					var err error
+					switch rnd.IntN(8) {
+					case 0:
+						err = q.Cancel(t.Context(), topic, id)
+					case 1:
+						err = q.Reschedule(t.Context(), topic, id, due)
+					case 2:
+						_, err = q.Get(t.Context(), topic, id)
+					case 3:
+						_, err = q.Stats(t.Context(), topic)
+					case 4:
+						_, err = q.Topics(t.Context())
+					case 5:
+						err = q.Subscribe(topic, handler)
+					default:
+						_, err = q.PublishEvent(t.Context(), topic, nil, due, dueq.WithID(id), dueq.WithKeyPolicy(dueq.KeyPolicy(rnd.IntN(3))))
+					}
+					switch {
+					case errors.Is(err, dueq.ErrShutDown):
+						return
+					case err == nil, errors.Is(err, dueq.ErrNotFound), errors.Is(err, dueq.ErrLeased),
+						errors.Is(err, dueq.ErrDuplicateID), errors.Is(err, dueq.ErrSubscription):
+					default:
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		eventually(t, "a few events handled", func() bool { return handled.Load() > 200 })
+		shutDown(t, q)
+		wg.Wait()
+		other := newQueue(t, env, dueq.Options{Partitions: 2})
+		if s := stats(t, other, topic); s.Leased != 0 {
+			t.Errorf("%d are leased after ShutDown", s.Leased)
+		}
+		conserved(t, env, topic)
 	})
 }

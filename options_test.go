@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +19,54 @@ import (
 	"github.com/dueq-io/dueq/internal/redistest"
 	"github.com/dueq-io/dueq/pool"
 )
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	env := redistest.Mini(t)
+	q, err := dueq.New(env.NewClient(), dueq.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer shutDown(t, q)
+	lane := key.NewLane("dueq", topic, 0, 1, 16)
+	largest := strings.Repeat("x", 1<<20)
+	publish(t, q, topic, largest, past())
+	if _, err := q.PublishEvent(t.Context(), topic, []byte(largest+"x"), past()); !errors.Is(err, dueq.ErrBodyTooLarge) {
+		t.Errorf("publish of more than MaxBody = %v", err)
+	}
+	publishMany(t, q, 99, past())
+	if n, err := env.Client.LLen(t.Context(), lane.Ready).Result(); err != nil || n != 100 {
+		t.Errorf("%d ready, %v", n, err)
+	}
+	if counts := env.Client.HGet(t.Context(), lane.Meta, "buckets").Val(); counts != "16" {
+		t.Errorf("bucket counts %q", counts)
+	}
+	st := newStage(t)
+	subscribe(t, q, topic, st)
+	var acts []*act
+	for range 64 {
+		acts = append(acts, st.next())
+	}
+	eventually(t, "as many leased as Concurrency allows", func() bool { return stats(t, q, topic).Leased == 64 })
+	st.none()
+	deadline := time.UnixMilli(int64(env.Client.ZRangeWithScores(t.Context(), lane.Sessions, 0, 0).Val()[0].Score))
+	if lease := time.Until(deadline); lease < 5*time.Second || lease > 15*time.Second {
+		t.Errorf("the lease has %v left", lease)
+	}
+	ends, ok := acts[0].ctx.Deadline()
+	if left := time.Until(ends); !ok || left > 30*time.Minute || left < 29*time.Minute {
+		t.Errorf("the handler has %v left", left)
+	}
+	if acts[0].MaxAttempts != 10 {
+		t.Errorf("%d attempts", acts[0].MaxAttempts)
+	}
+	for _, a := range acts {
+		a.end(nil)
+	}
+	for range 36 {
+		st.next().end(nil)
+	}
+}
 
 func TestNamespaces(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {

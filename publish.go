@@ -54,7 +54,9 @@ func (p *publication) size() int { return perEvent + len(p.event.ID) + len(p.eve
 func (q *Queue) PublishEvent(ctx context.Context, topic string, body []byte, effectTime time.Time, opts ...PublishOption) (id string, err error) {
 	o := publishOptions{NewEvent: NewEvent{Body: body, EffectTime: effectTime}}
 	for _, opt := range opts {
-		opt(&o)
+		if opt != nil {
+			opt(&o)
+		}
 	}
 	if o.hasID && o.ID == "" {
 		return "", fmt.Errorf("%w: it is empty", ErrIDInvalid)

@@ -53,6 +53,8 @@ type Queue struct {
 	loops     sync.WaitGroup // everything else
 	over      chan struct{}  // closed when ShutDown has ended
 
+	subscribed chan struct{} // there are topics to register
+
 	mu       sync.Mutex
 	topics   map[string]*topic
 	started  bool
@@ -77,7 +79,10 @@ func New(rdb redis.UniversalClient, opts Options) (*Queue, error) {
 		return nil, err
 	}
 	rdb = script.Together(rdb)
-	q := &Queue{rdb: rdb, opts: opts, topics: make(map[string]*topic), over: make(chan struct{})}
+	q := &Queue{
+		rdb: rdb, opts: opts, topics: make(map[string]*topic),
+		over: make(chan struct{}), subscribed: make(chan struct{}, 1),
+	}
 	q.claims, q.endClaims = context.WithCancel(context.Background())
 	q.leases, q.endLeases = context.WithCancel(context.Background())
 	limits := coalesce.Limits{Len: readyqueue.MaxBatch, Size: maxBatchBytes, Crowd: crowd * perEvent}
@@ -128,7 +133,10 @@ func (q *Queue) Subscribe(name string, handlers ...Handler) error {
 	t.subscription = q.subscriber.AddTopic(name, handlers)
 	q.start()
 	q.serve(t, q.opts.Partitions)
-	q.loops.Go(func() { q.settleIn(t) })
+	select {
+	case q.subscribed <- struct{}{}:
+	default:
+	}
 	return nil
 }
 
@@ -155,7 +163,7 @@ func (q *Queue) start() {
 	q.started = true
 	q.carriers.Go(func() { q.carrier.Run(q.claims) })
 	q.loops.Go(func() { q.subscriber.Listen(q.claims) })
-	q.loops.Go(func() { q.watchPartitions(q.claims) })
+	q.loops.Go(func() { q.keepRegistered(q.claims) })
 	q.loops.Go(func() { q.subscriber.KeepLeases(q.leases) })
 }
 

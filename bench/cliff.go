@@ -64,13 +64,18 @@ func (r *rig) cliff(ctx context.Context, n int, at time.Time) (rows []row, late,
 	var asideErr error
 	var wg sync.WaitGroup
 	wg.Go(func() { asides, asideErr = r.aside(ctx, until, other) })
-	s, err := r.during(ctx, func() error { return in.await(ctx, r.queue, 0) })
+	var control []figure
+	s, err := r.during(ctx, func() (err error) {
+		control, err = r.control(ctx, func() error { return in.await(ctx, r.queue, 0) })
+		return err
+	})
 	close(until)
 	wg.Wait()
 	if err = errors.Join(err, asideErr); err != nil {
 		return nil, nil, nil, err
 	}
 	out := newRow("due in one second", n, s, perEvent("scripts", s.scripts, n), in.repeats())
+	out.Figures = append(out.Figures, control...)
 	out.Lateness = late.quantiles()
 	rows = []row{out, {Variant: "another topic meanwhile", Events: asides, Lateness: other.quantiles()}}
 	return rows, late, other, nil

@@ -107,7 +107,8 @@ Bodies have 128 bytes, and the queue its default options. Redis Âµs and client Â
 are CPU time per event of the server and of this process, which plays publishers
 and subscribers and does the measuring. Lateness is the handler's start less the
 time asked for, to the nanosecond (a queue with whole milliseconds is half of one
-late on average); early counts handlers that started before it.
+late on average); early counts handlers that started before it. "timer+PING" is
+how late a bare timer and a PING were meanwhile: what the machine is to blame for.
 
 Flags:
 

@@ -55,7 +55,7 @@ func (m *meter) read(ctx context.Context) (reading, error) {
 	return reading{
 		at: time.Now(), client: ownCPU(),
 		redisBefore: cpuOf(replies[0].Val()), redisAfter: cpuOf(replies[5].Val()),
-		commands:    number(stats["total_commands_processed"]) - callsOf(calls, "info", "config", "slowlog"),
+		commands:    number(stats["total_commands_processed"]) - callsOf(calls, "info", "config", "slowlog", "ping"),
 		scripts:     callsOf(calls, "evalsha", "eval"),
 		memory:      number(memory["used_memory"]) - number(memory["mem_clients_normal"]),
 		connections: number(clients["connected_clients"]) - 1,

@@ -18,17 +18,22 @@ func mixed(ctx context.Context, e *env) ([]row, error) {
 		if err := r.queue.Subscribe(topic, in); err != nil {
 			return err
 		}
-		s, err := r.during(ctx, func() error {
-			now := func(int) time.Time { return time.Now() }
-			if err := publishEach(ctx, r.queue, n, 64, now); err != nil {
-				return err
-			}
-			return in.await(ctx, r.queue, 0)
+		var control []figure
+		s, err := r.during(ctx, func() (err error) {
+			control, err = r.control(ctx, func() error {
+				now := func(int) time.Time { return time.Now() }
+				if err := publishEach(ctx, r.queue, n, 64, now); err != nil {
+					return err
+				}
+				return in.await(ctx, r.queue, 0)
+			})
+			return err
 		})
 		if err != nil {
 			return err
 		}
 		out := newRow("64 callers, due at once", n, s, perEvent("scripts", s.scripts, n), in.repeats())
+		out.Figures = append(out.Figures, control...)
 		out.Lateness = late.quantiles()
 		rows = append(rows, out)
 		return nil

@@ -54,7 +54,7 @@ func (m *meter) slowest(ctx context.Context, do func() error) (s slow, err error
 	}
 	for _, entry := range log {
 		name := strings.ToLower(strings.Join(entry.Args[:min(1, len(entry.Args))], ""))
-		if slices.Contains([]string{"info", "config", "slowlog"}, name) {
+		if slices.Contains([]string{"info", "config", "slowlog", "ping"}, name) {
 			continue
 		}
 		s.all++

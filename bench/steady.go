@@ -54,19 +54,24 @@ func (r *rig) steady(ctx context.Context, n, rate int) (row, *lateness, error) {
 		return row{}, nil, err
 	}
 	var sending time.Duration
-	s, err := r.during(ctx, func() error {
-		start := time.Now()
-		if err := pace(ctx, n, rate, func(i int) error { return r.publishAhead(ctx, i) }); err != nil {
-			return err
-		}
-		sending = time.Since(start)
-		return in.await(ctx, r.queue, 0)
+	var control []figure
+	s, err := r.during(ctx, func() (err error) {
+		control, err = r.control(ctx, func() error {
+			start := time.Now()
+			if err := pace(ctx, n, rate, func(i int) error { return r.publishAhead(ctx, i) }); err != nil {
+				return err
+			}
+			sending = time.Since(start)
+			return in.await(ctx, r.queue, 0)
+		})
+		return err
 	})
 	if err != nil {
 		return row{}, nil, err
 	}
 	out := newRow("", n, s, perEvent("commands", s.commands, n), perEvent("scripts", s.scripts, n),
 		in.repeats())
+	out.Figures = append(out.Figures, control...)
 	out.PerSecond = float64(n) / sending.Seconds()
 	out.Lateness = late.quantiles()
 	return out, late, nil

@@ -41,7 +41,7 @@ func TestRun(t *testing.T) {
 			}
 		}
 		c := &script.Call{Script: script.New("return redis.error_reply('MINE said no')"), Keys: []string{env.Namespace}}
-		if err := script.Run(t.Context(), env.Client, c); !redis.HasErrorPrefix(err, "MINE") || c.Err != err || !script.NotRun(err) {
+		if err := script.Run(t.Context(), env.Client, c); !redis.HasErrorPrefix(err, "MINE") || !errors.Is(err, c.Err) || !script.NotRun(err) {
 			t.Errorf("error %v", err)
 		}
 	})
