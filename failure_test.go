@@ -242,7 +242,7 @@ func TestHandlerTimeout(t *testing.T) {
 func TestHandlerThatIgnoresItsTimeout(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		opts := dueq.Options{
-			HandlerTimeout: 10 * time.Millisecond, Concurrency: 1, Lease: 100 * time.Millisecond,
+			HandlerTimeout: 10 * time.Millisecond, Concurrency: 1, Lease: time.Second,
 			Fallback: 100 * time.Millisecond, Backoff: noPause,
 		}
 		q := newQueue(t, env, opts)
@@ -252,7 +252,7 @@ func TestHandlerThatIgnoresItsTimeout(t *testing.T) {
 		a := st.next()
 		receiveClosed(t, a.ctx.Done())
 		next := publish(t, q, topic, "next", past())
-		awaitExtended(t, env, 5*opts.Lease)
+		awaitExtended(t, env, 2*opts.Lease)
 		st.none()
 		if info := get(t, q, topic, id); info.State != dueq.StateLeased {
 			t.Errorf("state %s, want leased", info.State)
@@ -267,7 +267,7 @@ func TestHandlerThatIgnoresItsTimeout(t *testing.T) {
 		b.want(t, next, "next", 1)
 		b.end(nil)
 		awaitGone(t, q, topic, next)
-		awaitExtended(t, env, 3*opts.Lease)
+		awaitExtended(t, env, opts.Lease)
 		otherStage.none()
 		shutDown(t, other)
 		a.end(errBroken)

@@ -55,6 +55,7 @@ type faultHook struct {
 	lose  map[string]int    // by move: how many replies are still to be lost
 	holds map[string]*hold  // by move, or "": all commands wait here
 	cut   bool              // no command reaches the server
+	sent  map[string]int    // by move: how many commands were sent
 	seen  map[string]int    // by move: how many commands came through
 	after map[string]func() // by move: called once its command has run
 }
@@ -69,7 +70,7 @@ type hold struct {
 func faultHooked(rdb redis.UniversalClient) *faultHook {
 	h := &faultHook{
 		lose: make(map[string]int), holds: make(map[string]*hold),
-		seen: make(map[string]int), after: make(map[string]func()),
+		sent: make(map[string]int), seen: make(map[string]int), after: make(map[string]func()),
 	}
 	rdb.AddHook(h)
 	return h
@@ -121,9 +122,20 @@ func (h *faultHook) count(move string) int {
 	return h.seen[move]
 }
 
-// faultMove tells which of the moves a command runs, or else its name.
+// begun is how many commands of a move were sent.
+func (h *faultHook) begun(move string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.sent[move]
+}
+
+// faultMove tells which of the moves a command runs, or else its name; "listen"
+// is a BLPOP that waits for a bell.
 func faultMove(cmd redis.Cmder) string {
 	args := cmd.Args()
+	if cmd.Name() == "blpop" && len(args) > 3 {
+		return "listen"
+	}
 	if name := cmd.Name(); name != "evalsha" && name != "eval" || len(args) < 5 {
 		return name
 	}
@@ -159,6 +171,9 @@ func (h *faultHook) before(cmd redis.Cmder) error {
 			<-g.open
 		}
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sent[move]++
 	return nil
 }
 

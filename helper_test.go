@@ -15,7 +15,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 var errBroken = errors.New("broken")
 

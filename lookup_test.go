@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/internal/redistest"
 )
@@ -379,6 +381,49 @@ func TestTopics(t *testing.T) {
 				t.Errorf("topic %q has %d events, want %d", name, s.Scheduled, n)
 			}
 		}
+	})
+}
+
+// Without Redis every call says so, and does not blame the event.
+func TestLookupWithoutRedis(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		var down atomic.Bool
+		rdb := env.NewClient()
+		rdb.AddHook(&hook{
+			command: func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+				if down.Load() {
+					return fail([]redis.Cmder{cmd}, refusal("LOADING"))
+				}
+				return next(ctx, cmd)
+			},
+			pipeline: func(ctx context.Context, cmds []redis.Cmder, next redis.ProcessPipelineHook) error {
+				if down.Load() {
+					return fail(cmds, refusal("LOADING"))
+				}
+				return next(ctx, cmds)
+			},
+		})
+		q := newQueueOn(t, env, rdb, dueq.Options{})
+		id := publish(t, q, topic, "x", time.Now().Add(time.Hour))
+		down.Store(true)
+		_, getErr := q.Get(t.Context(), topic, id)
+		_, statsErr := q.Stats(t.Context(), topic)
+		_, topicsErr := q.Topics(t.Context())
+		_, publishErr := q.PublishEvent(t.Context(), "new", nil, past())
+		for what, err := range map[string]error{
+			"get": getErr, "stats": statsErr, "topics": topicsErr, "publish": publishErr,
+			"cancel":     q.Cancel(t.Context(), topic, id),
+			"reschedule": q.Reschedule(t.Context(), topic, id, past()),
+		} {
+			if !errors.Is(err, refusal("LOADING")) || errors.Is(err, dueq.ErrNotFound) || errors.Is(err, dueq.ErrOutcomeUnknown) {
+				t.Errorf("%s = %v", what, err)
+			}
+		}
+		down.Store(false)
+		if info := get(t, q, topic, id); info.State != dueq.StateScheduled {
+			t.Errorf("state %s", info.State)
+		}
+		publish(t, q, "new", "x", past()) // a failure to register a topic is not for ever
 	})
 }
 

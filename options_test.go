@@ -289,6 +289,24 @@ func TestPartitionCounts(t *testing.T) {
 	})
 }
 
+// A topic that this process has published to before it subscribes to it, after
+// another one, has lanes of other partition counts, too.
+func TestPartitionCountsOfASecondTopic(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		q := newQueue(t, env, dueq.Options{Fallback: 100 * time.Millisecond})
+		split := newQueue(t, env, dueq.Options{Partitions: 3})
+		id := publish(t, split, topic, "x", past())
+		own := publish(t, q, topic, "x", past())
+		first := make(seen, 1)
+		subscribe(t, q, "other", first)
+		publish(t, newQueue(t, env, dueq.Options{Partitions: 2}), "other", "x", past())
+		receive(t, first) // now it has read the set of topics
+		st := newStage(t)
+		subscribe(t, q, topic, st)
+		handleAll(t, st, []string{id, own})
+	})
+}
+
 // Publishing goes on while lanes of other partition counts come up.
 func TestPartitionCountsFoundWhilePublishing(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
@@ -315,45 +333,51 @@ func TestPartitionCountsFoundWhilePublishing(t *testing.T) {
 }
 
 func TestConcurrency(t *testing.T) {
-	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
-		const limit = 3
-		q := newQueue(t, env, dueq.Options{Concurrency: limit})
-		st := newStage(t)
-		var running, most atomic.Int32
-		subscribe(t, q, topic, dueq.HandlerFunc(func(ctx context.Context, e *dueq.Event) error {
-			if n := running.Add(1); n > most.Load() {
-				most.Store(n) // while the first ones run, nobody else writes it
-			}
-			defer running.Add(-1)
-			return st.HandleEvent(ctx, e)
-		}))
-		publishMany(t, q, 200, past())
-		var acts []*act
-		for range limit {
-			acts = append(acts, st.next())
-		}
-		eventually(t, "no more than the limit claimed", func() bool {
-			s := stats(t, q, topic)
-			return s.Leased == limit && s.Ready+s.Scheduled == 200-limit
+	for _, partitions := range []int{1, 4} { // of which only some have room at a time
+		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
+			redistest.Each(t, func(t *testing.T, env *redistest.Env) { testConcurrency(t, env, partitions) })
 		})
-		st.none()
-		// A topic has its own slots.
-		other := newStage(t)
-		subscribe(t, q, "other", other)
-		publish(t, q, "other", "x", past())
-		other.next().end(nil)
-		for _, a := range acts {
-			a.end(nil)
+	}
+}
+
+func testConcurrency(t *testing.T, env *redistest.Env, partitions int) {
+	const limit = 3
+	q := newQueue(t, env, dueq.Options{Concurrency: limit, Partitions: partitions, Fallback: time.Hour})
+	st := newStage(t)
+	var running, most atomic.Int32
+	subscribe(t, q, topic, dueq.HandlerFunc(func(ctx context.Context, e *dueq.Event) error {
+		if n := running.Add(1); n > most.Load() {
+			most.Store(n) // while the first ones run, nobody else writes it
 		}
-		for range 200 - limit {
-			st.next().end(nil)
-		}
-		awaitEmpty(t, q, topic)
-		if n := most.Load(); n != limit {
-			t.Errorf("%d handlers at once, want %d", n, limit)
-		}
-		conserved(t, env, topic)
+		defer running.Add(-1)
+		return st.HandleEvent(ctx, e)
+	}))
+	publishMany(t, q, 200, past())
+	var acts []*act
+	for range limit {
+		acts = append(acts, st.next())
+	}
+	eventually(t, "no more than the limit claimed", func() bool {
+		s := stats(t, q, topic)
+		return s.Leased == limit && s.Ready+s.Scheduled == 200-limit
 	})
+	st.none()
+	// A topic has its own slots.
+	other := newStage(t)
+	subscribe(t, q, "other", other)
+	publish(t, q, "other", "x", past())
+	other.next().end(nil)
+	for _, a := range acts {
+		a.end(nil)
+	}
+	for range 200 - limit {
+		st.next().end(nil)
+	}
+	awaitEmpty(t, q, topic)
+	if n := most.Load(); n != limit {
+		t.Errorf("%d handlers at once, want %d", n, limit)
+	}
+	conserved(t, env, topic)
 }
 
 // What no signal tells of is found within the fallback interval.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -388,8 +389,13 @@ func TestPublishEventsThatFailHalfWay(t *testing.T) {
 				if !errors.As(err, &failed) {
 					t.Fatalf("publish events = %v", err)
 				}
-				if !errors.Is(err, c.err) || errors.Is(err, dueq.ErrOutcomeUnknown) != c.run {
-					t.Errorf("error %v", err)
+				notStored, unknown := len(failed.Errs), 0
+				if c.run {
+					notStored, unknown = 0, notStored
+				}
+				text := fmt.Sprintf("of 5000 events %d were stored, %d were not, of %d it is unknown", failed.Stored, notStored, unknown)
+				if !errors.Is(err, c.err) || errors.Is(err, dueq.ErrOutcomeUnknown) != c.run || !strings.Contains(err.Error(), text) {
+					t.Errorf("error %v, want %q in it", err, text)
 				}
 				stored := 0
 				for i, id := range ids {

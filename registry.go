@@ -82,7 +82,7 @@ func (q *Queue) registerSubscribed(ctx context.Context, seen *int64) error {
 	var members []any
 	q.mu.Lock()
 	for _, t := range q.topics {
-		if t.subscription != nil && !t.registered {
+		if t.subscription != nil && !t.settled {
 			fresh = append(fresh, t)
 			members = append(members, member(t.name, q.opts.Partitions))
 		}
@@ -110,7 +110,7 @@ func (q *Queue) registerSubscribed(ctx context.Context, seen *int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, t := range fresh {
-		t.registered = true
+		t.registered, t.settled = true, true
 	}
 	return nil
 }

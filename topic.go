@@ -21,6 +21,7 @@ type topic struct {
 	lanes        map[int][]*key.Lane // by partition count
 	served       []int               // partition counts that are subscribed to
 	registered   bool                // the namespace's set of topics has it
+	settled      bool                // other partition counts were looked for since it was subscribed to
 	subscription *subscriber.Topic
 }
 

@@ -2,7 +2,6 @@ package bucket
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/dueq-io/dueq/internal/key"
 	"github.com/dueq-io/dueq/internal/script"
@@ -50,12 +49,13 @@ type spread struct {
 	index  map[int]int      // KEYS index by bucket
 	keys   []string
 	lane   *key.Lane
+	counts *key.Counts
 }
 
 // call builds the publish script's arguments; publish.lua says how they lie.
 func (b *Batch) call() *script.Call {
-	known, wanted := b.Lane.Counts()
-	s := spread{lane: b.Lane, keys: fixedKeys(b.Lane, 1), index: make(map[int]int, 1), homes: make(map[int][]*Event, 1)}
+	b.counts = b.Lane.Counts()
+	s := spread{lane: b.Lane, counts: b.counts, keys: fixedKeys(b.Lane, 1), index: make(map[int]int, 1), homes: make(map[int][]*Event, 1)}
 	for _, e := range b.Events {
 		switch {
 		case e.same != nil:
@@ -68,9 +68,9 @@ func (b *Batch) call() *script.Call {
 			s.homes[home] = append(s.homes[home], e)
 		}
 	}
-	homes := strings.Count(wanted, ",") + 1
+	homes := len(b.counts.Homes(""))
 	args := make([]any, 0, 9+4*len(s.fresh)+4*len(s.homes)+(4+2*homes)*len(s.keyed))
-	args = append(args, known, wanted, HighWater, b.Lane.Alarm, len(s.fresh), len(s.homes), len(s.keyed), homes, s.folded)
+	args = append(args, b.counts.Stored, b.counts.Wanted, HighWater, b.Lane.Alarm, len(s.fresh), len(s.homes), len(s.keyed), homes, s.folded)
 	args = s.appendFresh(args)
 	args = s.appendKeyed(args)
 	return &script.Call{Script: publishScript, Keys: s.keys, Args: args}
@@ -110,7 +110,7 @@ func (s *spread) appendFresh(args []any) []any {
 func (s *spread) appendKeyed(args []any) []any {
 	for _, e := range s.keyed {
 		args = append(args, &e.ID, &e.Record, &e.Due, e.Policy.String())
-		for _, home := range s.lane.Homes(e.ID) {
+		for _, home := range s.counts.Homes(e.ID) {
 			args = append(args, s.bucket(home), home)
 		}
 	}

@@ -38,13 +38,13 @@ func Reschedule(ctx context.Context, rdb redis.UniversalClient, l *key.Lane, id 
 
 func move(ctx context.Context, rdb redis.UniversalClient, l *key.Lane, verb, id string, due any) error {
 	for try := 1; ; try++ {
-		homes := l.Homes(id)
+		counts := l.Counts()
+		homes := counts.Homes(id)
 		keys := fixedKeys(l, len(homes))
 		for _, h := range homes {
 			keys = append(keys, l.Bucket(h))
 		}
-		known, wanted := l.Counts()
-		c := &script.Call{Script: moveScript, Keys: keys, Args: []any{known, l.Alarm, id, homes[0], due, wanted}}
+		c := &script.Call{Script: moveScript, Keys: keys, Args: []any{counts.Stored, l.Alarm, id, homes[0], due, counts.Wanted}}
 		_ = script.Run(ctx, rdb, c)
 		if stored, stale := staleCounts(c); stale && try < maxTries {
 			l.Learn(stored)

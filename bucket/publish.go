@@ -63,6 +63,8 @@ type Event struct {
 type Batch struct {
 	Lane   *key.Lane
 	Events []*Event
+
+	counts *key.Counts // with which the last call was made
 }
 
 //go:embed publish.lua
@@ -122,8 +124,9 @@ func (b *Batch) take(c *script.Call) {
 	err := callError(c, b.Lane, "publish")
 	var outcomes []any
 	if err == nil {
-		_, wanted := b.Lane.Counts()
-		b.Lane.Learn(wanted)
+		if b.counts.Stored != b.counts.Wanted {
+			b.Lane.Learn(b.counts.Wanted)
+		}
 		outcomes, _ = c.Reply[1].([]any)
 	}
 	for _, e := range b.Events {

@@ -40,11 +40,11 @@ func Get(ctx context.Context, rdb redis.UniversalClient, l *key.Lane, id string)
 	const tries = 4
 	for try := 1; ; try++ {
 		keys := []string{l.Pool, l.Ready, l.Meta, l.Attempts, l.Dead}
-		for _, home := range l.Homes(id) {
+		counts := l.Counts()
+		for _, home := range counts.Homes(id) {
 			keys = append(keys, l.Bucket(home))
 		}
-		known, _ := l.Counts()
-		c := &script.Call{Script: getScript, Keys: keys, Args: []any{known, id}}
+		c := &script.Call{Script: getScript, Keys: keys, Args: []any{counts.Stored, id}}
 		if err := script.Run(ctx, rdb, c); err != nil {
 			return Place{}, fmt.Errorf("inspect: get id %q in topic %q: %w", id, l.Topic, err)
 		}
@@ -105,8 +105,9 @@ func countCall(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) (*sc
 	}
 	l.Learn(buckets.Val())
 	keys := []string{l.Pool, l.Ready, l.Dead, l.Stats, l.Sessions}
-	args := []any{l.Buckets()}
-	for i := range l.Buckets() {
+	known := l.Buckets()
+	args := []any{known}
+	for i := range known {
 		keys = append(keys, l.Bucket(i))
 	}
 	for _, session := range sessions.Val() {

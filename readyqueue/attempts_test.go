@@ -36,6 +36,18 @@ func TestAttempts(t *testing.T) {
 	}
 }
 
+func TestOutcomeString(t *testing.T) {
+	t.Parallel()
+	for o, want := range map[readyqueue.Outcome]string{
+		readyqueue.Ack: "ack", readyqueue.Retry: "retry", readyqueue.Bury: "bury", readyqueue.Release: "release",
+		-1: "Outcome(-1)", 4: "Outcome(4)",
+	} {
+		if got := o.String(); got != want {
+			t.Errorf("%d is %q, want %q", int(o), got, want)
+		}
+	}
+}
+
 func FuzzAttempts(f *testing.F) {
 	f.Add(0, uint64(0), "")
 	f.Add(3, uint64(5), "a|b")

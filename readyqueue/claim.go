@@ -74,15 +74,15 @@ var claimScript = script.New(claimSource)
 func (c Claim) Run(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) (Claimed, error) {
 	const tries = 4
 	for try := 1; ; try++ {
-		stored, wanted := l.Counts()
-		call := c.call(l, stored, wanted)
+		counts := l.Counts()
+		call := c.call(l, counts)
 		if err := script.Run(ctx, rdb, call); err != nil {
 			return Claimed{}, fmt.Errorf("readyqueue: claim in topic %q: %w", l.Topic, err)
 		}
 		switch call.Reply[0] {
 		case "ok":
-			if stored, _ := l.Counts(); stored != wanted && c.Limit > 0 {
-				l.Learn(wanted)
+			if counts.Stored != counts.Wanted && c.Limit > 0 {
+				l.Learn(counts.Wanted)
 			}
 			return c.parse(call.Reply), nil
 		case "lost":
@@ -96,7 +96,7 @@ func (c Claim) Run(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) 
 	}
 }
 
-func (c Claim) call(l *key.Lane, stored, wanted string) *script.Call {
+func (c Claim) call(l *key.Lane, counts *key.Counts) *script.Call {
 	keys := append(make([]string, 0, 9+len(c.Due)),
 		l.Ready, l.Bell, l.Pool, l.Held(c.Session), l.Sessions, l.Attempts, l.Again, l.Meta, l.Stats)
 	for _, i := range c.Due {
@@ -106,11 +106,11 @@ func (c Claim) call(l *key.Lane, stored, wanted string) *script.Call {
 	if c.Limit == 0 {
 		carry = MaxBatch
 	}
-	if c.Check || stored != wanted {
-		known = stored
+	if c.Check || counts.Stored != counts.Wanted {
+		known = counts.Stored
 	}
 	return &script.Call{Script: claimScript, Keys: keys, Args: []any{
-		known, min(c.Limit, MaxBatch), carry, c.HighWater, c.Session, c.Lease.Milliseconds(), flag(c.Holds), l.Alarm, maxBytes, flag(c.Extend), wanted,
+		known, min(c.Limit, MaxBatch), carry, c.HighWater, c.Session, c.Lease.Milliseconds(), flag(c.Holds), l.Alarm, maxBytes, flag(c.Extend), counts.Wanted,
 	}}
 }
 

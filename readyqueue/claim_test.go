@@ -166,8 +166,8 @@ func TestClaimLearnsBucketCounts(t *testing.T) {
 			if got := b.rdb.HGet(t.Context(), b.lane.Meta, "buckets").Val(); got != c.want {
 				t.Errorf("Redis had %q, now %q, want %q", c.stored, got, c.want)
 			}
-			if stored, wanted := b.lane.Counts(); stored != c.want || wanted != c.want {
-				t.Errorf("the lane has %q, %q, want %q", stored, wanted, c.want)
+			if got := b.lane.Counts(); got.Stored != c.want || got.Wanted != c.want {
+				t.Errorf("the lane has %q, %q, want %q", got.Stored, got.Wanted, c.want)
 			}
 		}
 	})

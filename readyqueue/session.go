@@ -101,12 +101,12 @@ func Expire(ctx context.Context, rdb redis.UniversalClient, l *key.Lane, now int
 func expireSession(ctx context.Context, rdb redis.UniversalClient, l *key.Lane, name string) (int64, error) {
 	taken := "!" + strings.TrimPrefix(name, "!")
 	for {
-		known, _ := l.Counts()
+		counts := l.Counts()
 		keys := []string{l.Sessions, l.Held(name), l.Held(taken), l.Ready, l.Bell, l.Attempts, l.Again, l.Stats, l.Meta}
-		for i := range l.Buckets() {
+		for i := range counts.Buckets() {
 			keys = append(keys, l.Bucket(i))
 		}
-		c := &script.Call{Script: expireScript, Keys: keys, Args: []any{name, taken, MaxBatch, l.Alarm, LostCause, known}}
+		c := &script.Call{Script: expireScript, Keys: keys, Args: []any{name, taken, MaxBatch, l.Alarm, LostCause, counts.Stored}}
 		if err := script.Run(ctx, rdb, c); err != nil {
 			return 0, fmt.Errorf("readyqueue: expire session %s in topic %q: %w", name, l.Topic, err)
 		}

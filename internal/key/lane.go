@@ -26,15 +26,29 @@ type Lane struct {
 	Stats    string // hash of counters
 	Alarm    string // Pub/Sub channel: heads that moved earlier
 
-	counts atomic.Pointer[counts]
+	counts atomic.Pointer[Counts]
 }
 
-// counts are the bucket counts a lane has had, this process's own first.
-type counts struct {
+// Counts are the bucket counts a lane has had, as this process knows them at one
+// moment.
+type Counts struct {
+	Stored string // what Redis is believed to hold: "" or "16,64"
+	Wanted string // what it must hold before this process puts an event there: "16" or "16,64"
 	known  []int  // own first, the others ascending
-	stored string // what Redis holds as far as this process knows: "" or "16,64"
-	wanted string // what Redis must hold before this process puts an event there
 }
+
+// Homes are the indexes of all buckets in which id may lie, the one that this
+// process puts it into first: one for each count.
+func (c *Counts) Homes(id string) []int {
+	homes := make([]int, len(c.known))
+	for i, n := range c.known {
+		homes[i] = Shard(id, n)
+	}
+	return homes
+}
+
+// Buckets is how many buckets may hold events: the largest count.
+func (c *Counts) Buckets() int { return slices.Max(c.known) }
 
 // NewLane names the keys of partition p of topic's partitions, for a process
 // that spreads events over buckets sorted sets.
@@ -49,7 +63,7 @@ func NewLane(ns, topic string, p, partitions, buckets int) *Lane {
 		Attempts: tag + ":attempts", Again: tag + ":again", Dead: tag + ":dead",
 		Bell: tag + ":bell", Meta: tag + ":meta", Stats: tag + ":stats", Alarm: tag + ":alarm",
 	}
-	l.counts.Store(&counts{known: []int{buckets}, wanted: strconv.Itoa(buckets)})
+	l.counts.Store(&Counts{known: []int{buckets}, Wanted: strconv.Itoa(buckets)})
 	return l
 }
 
@@ -63,29 +77,14 @@ func (l *Lane) Wake(session string) string { return l.Tag + ":wake:" + session }
 func (l *Lane) Bucket(i int) string { return l.Tag + ":bucket:" + strconv.Itoa(i) }
 
 // Home is the index of the bucket that this process puts id into.
-func (l *Lane) Home(id string) int { return Shard(id, l.counts.Load().known[0]) }
+func (l *Lane) Home(id string) int { return Shard(id, l.Counts().known[0]) }
 
-// Homes are the indexes of all buckets in which id may lie, [Lane.Home] first:
-// one for each bucket count the lane has had.
-func (l *Lane) Homes(id string) []int {
-	known := l.counts.Load().known
-	homes := make([]int, len(known))
-	for i, n := range known {
-		homes[i] = Shard(id, n)
-	}
-	return homes
-}
+// Buckets is [Counts.Buckets] as of now.
+func (l *Lane) Buckets() int { return l.Counts().Buckets() }
 
-// Buckets is how many buckets may hold events: the largest count the lane has had.
-func (l *Lane) Buckets() int { return slices.Max(l.counts.Load().known) }
-
-// Counts are the texts of the bucket counts that this process believes Redis
-// holds, and that it must hold before this process publishes: "" and "16", or
-// "16" and "16,64".
-func (l *Lane) Counts() (stored, wanted string) {
-	c := l.counts.Load()
-	return c.stored, c.wanted
-}
+// Counts are the bucket counts as of now. A call that needs more than one thing
+// of them takes them once: [Lane.Learn] may change them at any time.
+func (l *Lane) Counts() *Counts { return l.counts.Load() }
 
 // Learn takes over the bucket counts that Redis holds.
 func (l *Lane) Learn(stored string) {
@@ -105,7 +104,7 @@ func (l *Lane) Learn(stored string) {
 			known = append(known, n)
 		}
 	}
-	l.counts.Store(&counts{known: known, stored: stored, wanted: strings.Join(texts, ",")})
+	l.counts.Store(&Counts{known: known, Stored: stored, Wanted: strings.Join(texts, ",")})
 }
 
 // Topics names the set of a namespace's topics. A topic with p > 1 partitions

@@ -81,15 +81,15 @@ func TestLearn(t *testing.T) {
 		for _, stored := range c.redis {
 			l.Learn(stored)
 		}
-		if stored, wanted := l.Counts(); stored != c.stored || wanted != c.wanted {
-			t.Errorf("%d after %q: counts %q, %q; want %q, %q", c.own, c.redis, stored, wanted, c.stored, c.wanted)
+		if got := l.Counts(); got.Stored != c.stored || got.Wanted != c.wanted {
+			t.Errorf("%d after %q: counts %q, %q; want %q, %q", c.own, c.redis, got.Stored, got.Wanted, c.stored, c.wanted)
 		}
 		if l.Buckets() != c.buckets {
 			t.Errorf("%d after %q: %d buckets, want %d", c.own, c.redis, l.Buckets(), c.buckets)
 		}
 		for i := range 100 {
 			id := fmt.Sprint(i)
-			homes := l.Homes(id)
+			homes := l.Counts().Homes(id)
 			for j, n := range c.known {
 				if len(homes) != len(c.known) || homes[j] != key.Shard(id, n) {
 					t.Fatalf("%d after %q: homes of %q are %v", c.own, c.redis, id, homes)
@@ -138,6 +138,6 @@ func BenchmarkHomes(b *testing.B) {
 	l := key.NewLane("ns", "a", 0, 1, 16)
 	l.Learn("16,64")
 	for b.Loop() {
-		l.Homes("0aZ9bY8cX7dW6e")
+		l.Counts().Homes("0aZ9bY8cX7dW6e")
 	}
 }
