@@ -147,7 +147,7 @@ func testTakeover(t *testing.T, env *redistest.Env, cut func(*faultHook) func(),
 	if cause := context.Cause(a.ctx); !errors.Is(cause, dueq.ErrLeaseLost) {
 		t.Errorf("the first handler's ctx ended with %v, want ErrLeaseLost", cause)
 	}
-	said := func() int { return hook.count("settle") + hook.count("extend") }
+	said := func() int { return hook.count("settle") + hook.count("extend") + hook.count("claim") }
 	before := said()
 	a.end(late)
 	heal()

@@ -215,7 +215,7 @@ func TestBellHeardByTheDead(t *testing.T) {
 		subscribe(t, q, "a", got)
 		stolen := false
 		for n := 1; !stolen; n++ { // the thief may come late to the first bells
-			id := publish(t, q, "a", "x", time.Now())
+			id := publish(t, q, "a", "x", time.Now().Add(-time.Second))
 			a := got.next()
 			a.want(t, id, "x", 1)
 			a.end(nil)
@@ -242,7 +242,7 @@ func TestBellDeleted(t *testing.T) {
 		subscribe(t, q, "a", got)
 		lane := faultLane(env.Namespace)
 		for i := range 20 {
-			publish(t, q, "a", fmt.Sprint(i), time.Now())
+			publish(t, q, "a", fmt.Sprint(i), time.Now().Add(-time.Second))
 			if err := env.Client.Del(t.Context(), lane.Bell).Err(); err != nil {
 				t.Fatal(err)
 			}

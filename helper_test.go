@@ -32,6 +32,9 @@ func newQueueOn(t *testing.T, env *redistest.Env, rdb redis.UniversalClient, opt
 	if opts.Namespace == "" {
 		opts.Namespace = env.Namespace
 	}
+	if opts.Fallback == 0 {
+		opts.Fallback = time.Hour // what a lost signal would delay does not come at all
+	}
 	q, err := dueq.New(rdb, opts)
 	if err != nil {
 		t.Fatal(err)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -380,6 +382,25 @@ func testConcurrency(t *testing.T, env *redistest.Env, partitions int) {
 	conserved(t, env, topic)
 }
 
+// Lanes that look for events at the same time share their topic's slots: one
+// that found none free is not forgotten when the others give theirs back.
+func TestPartitionsShareTheSlots(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		q := newQueue(t, env, dueq.Options{Concurrency: 1, Partitions: 8, Fallback: time.Hour})
+		for i := range 40 {
+			name := fmt.Sprint("topic ", i)
+			got := make(seen, 4)
+			subscribe(t, q, name, got)
+			for range 4 {
+				publish(t, q, name, "x", past())
+			}
+			for range 4 {
+				receive(t, got)
+			}
+		}
+	})
+}
+
 // What no signal tells of is found within the fallback interval.
 func TestFallback(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
@@ -511,4 +532,61 @@ func TestWarnings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Processes of all kinds, events of all kinds, and nobody who looks a second
+// time: whatever is published is handled.
+func TestNoSignalIsMissed(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		const topics, publishers, each = 3, 6, 60
+		name := func(i int) string { return fmt.Sprint("topic ", i) }
+		var queues []*dueq.Queue
+		for i, opts := range []dueq.Options{
+			{Concurrency: 1, Partitions: 3, Buckets: 4},
+			{Concurrency: 2, Partitions: 3, Buckets: 4},
+			{Concurrency: 3, Partitions: 3, Buckets: 9},
+		} {
+			opts.Fallback, opts.MaxAttempts = time.Hour, 1000
+			opts.Backoff = func(int, error) time.Duration { return rand.N(5 * time.Millisecond) }
+			q := newQueue(t, env, opts)
+			queues = append(queues, q)
+			for topic := range topics {
+				if topic == i {
+					continue // each topic has two subscribers
+				}
+				subscribe(t, q, name(topic), dueq.HandlerFunc(func(context.Context, *dueq.Event) error {
+					if rand.N(4) == 0 {
+						return errBroken
+					}
+					return nil
+				}))
+			}
+		}
+		var wg sync.WaitGroup
+		for p := range publishers {
+			wg.Go(func() {
+				tick := time.NewTicker(time.Millisecond)
+				defer tick.Stop()
+				for range each {
+					due := time.Now().Add(rand.N(40*time.Millisecond) - 20*time.Millisecond)
+					var opts []dueq.PublishOption
+					if rand.N(2) == 0 {
+						opts = append(opts, dueq.WithID(fmt.Sprint(rand.N(10))), dueq.WithKeyPolicy(dueq.KeyPolicy(1+rand.N(2))))
+					}
+					if _, err := queues[p%3].PublishEvent(t.Context(), name(rand.N(topics)), nil, due, opts...); err != nil {
+						t.Error(err)
+						return
+					}
+					if rand.N(3) == 0 {
+						<-tick.C
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for topic := range topics {
+			awaitEmpty(t, queues[0], name(topic))
+			conserved(t, env, name(topic))
+		}
+	})
 }

@@ -248,7 +248,7 @@ func TestShutDownHandsBellOn(t *testing.T) {
 				begin()
 			}
 		})
-		id := publish(t, second, "a", "x", time.Now())
+		id := publish(t, second, "a", "x", time.Now().Add(-time.Second)) // straight to ready
 		a := atSecond.next()
 		a.want(t, id, "x", 1)
 		a.end(nil)

@@ -82,8 +82,8 @@ func (l *Lane) Move(ctx context.Context, due []int) (found readyqueue.Claimed, a
 	case !l.backlog.Load():
 		l.s.bells.park(ctx, l)
 		return found, false, nil
-	case room == 0: // carry on until ready is full
-		return found, dueLeft && found.Left < l.s.opts.HighWater, nil
+	case room == 0: // carry on until ready is full; room that came up meanwhile was offered before we had a backlog
+		return found, dueLeft && found.Left < l.s.opts.HighWater || l.topic.hasRoom(), nil
 	default:
 		return found, l.topic.hasRoom(), nil
 	}
