@@ -2,6 +2,7 @@ package dueq_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -245,4 +246,99 @@ func TestTwoQueues(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Everything at once: workers are killed, stopped and shut down, connections
+// cut, scripts forgotten, the server hangs, while events fail, are replaced,
+// cancelled and rescheduled. No event is ever in two places, early or lost.
+func TestEverythingAtOnce(t *testing.T) {
+	t.Parallel()
+	const rounds = 60
+	env := redistest.Start(t).Env()
+	config := faultConfig{
+		Addr: env.Addr, Namespace: env.Namespace, Topic: "a", MaxAttempts: 1000, Concurrency: 16,
+		Lease: 300 * time.Millisecond, Fallback: 500 * time.Millisecond, Pause: 30 * time.Millisecond, Timeout: 100 * time.Millisecond,
+	}
+	var workers []*faultWorker
+	begun := 0
+	begin := func() *faultWorker {
+		begun++
+		config.Name = fmt.Sprint("w", begun)
+		return faultStart(t, config)
+	}
+	for range 3 {
+		workers = append(workers, begin())
+	}
+	q := newQueue(t, env, dueq.Options{})
+	var ids []string // of events that nobody replaces or cancels
+	for range rounds {
+		ids = append(ids, faultMixed(t, q)...)
+		at := time.Now().Add(rand.N(100 * time.Millisecond))
+		_ = q.Cancel(t.Context(), "a", fmt.Sprint("key", rand.IntN(20)))
+		_ = q.Reschedule(t.Context(), "a", fmt.Sprint("key", rand.IntN(20)), at)
+		switch i := rand.IntN(len(workers)); rand.IntN(8) {
+		case 0:
+			workers[i].kill()
+			workers[i] = begin()
+		case 1:
+			workers[i].signal(syscall.SIGTERM)
+			_ = workers[i].wait(t) // its handlers may have been cut off
+			workers[i] = begin()
+		case 2:
+			workers[i].signal(syscall.SIGSTOP)
+			<-time.After(rand.N(2 * config.Lease))
+			workers[i].signal(syscall.SIGCONT)
+		case 3:
+			faultCut(t, env.Client, []string{"normal", "pubsub"}[rand.IntN(2)])
+		case 4:
+			env.Client.ScriptFlush(t.Context())
+		case 5:
+			thaw := faultFreeze(t, env.NewClient())
+			<-time.After(rand.N(config.Lease))
+			thaw()
+		}
+		conserved(t, env, "a")
+	}
+	eventually(t, "the topic is empty", func() bool {
+		s, err := q.Stats(t.Context(), "a")
+		return err == nil && s.Scheduled+s.Ready+s.Leased == 0
+	})
+	conserved(t, env, "a")
+	ran := map[string]bool{}
+	for _, r := range config.faultRuns(t, env.Client) {
+		ran[r.ID] = true
+		if r.Early > 0 {
+			t.Errorf("%+v: early", r)
+		}
+	}
+	for _, id := range ids {
+		if !ran[id] {
+			t.Errorf("id %s never ran", id)
+		}
+	}
+	t.Logf("%d events and 20 keys, %d workers: %+v", len(ids), begun, stats(t, q, "a"))
+}
+
+// faultMixed publishes some events of all kinds, and returns the ids of those
+// that were stored and whose id is their own.
+func faultMixed(t *testing.T, q *dueq.Queue) (ids []string) {
+	t.Helper()
+	events := faultEvents(rand.IntN(100), time.Now(), 500*time.Millisecond)
+	for i := range events {
+		events[i].Body = []byte([]string{"work", "1", "2"}[rand.IntN(3)]) // how many attempts fail
+		if rand.IntN(3) == 0 {
+			events[i].ID = fmt.Sprint("key", rand.IntN(20))
+			events[i].KeyPolicy = []dueq.KeyPolicy{dueq.KeyKeep, dueq.KeyReplace}[rand.IntN(2)]
+		}
+	}
+	stored, err := q.PublishEvents(t.Context(), "a", events)
+	if err != nil && !errors.Is(err, dueq.ErrOutcomeUnknown) {
+		t.Error(err)
+	}
+	for i, id := range stored {
+		if id != "" && events[i].ID == "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

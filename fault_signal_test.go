@@ -254,6 +254,14 @@ func TestBellDeleted(t *testing.T) {
 	})
 }
 
+// faultCut makes the server cut all connections of a kind, but for rdb's own.
+func faultCut(t *testing.T, rdb redis.UniversalClient, kind string) {
+	t.Helper()
+	if err := rdb.Do(t.Context(), "CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes").Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Connections that the server cuts are made anew, and what was said meanwhile is
 // found, without the fallback.
 func TestConnectionsKilled(t *testing.T) {
@@ -270,9 +278,7 @@ func TestConnectionsKilled(t *testing.T) {
 			publish(t, other, "a", "first", time.Now())
 			got.next().end(nil)
 			for i := range 10 {
-				if err := env.Client.Do(t.Context(), "CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes").Err(); err != nil {
-					t.Fatal(err)
-				}
+				faultCut(t, env.Client, kind)
 				id, err := other.PublishEvent(t.Context(), "a", nil, time.Now().Add(rand.N(50*time.Millisecond)),
 					dueq.WithID(fmt.Sprint(i)))
 				if errors.Is(err, dueq.ErrOutcomeUnknown) { // its connection was cut
@@ -317,10 +323,7 @@ func TestConnectionsKilledUnderLoad(t *testing.T) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for i := 0; env.Client.HLen(t.Context(), lane.Pool).Val() > 0 && i < 200; i++ {
-		kind := []string{"normal", "pubsub"}[i%2]
-		if err := env.Client.Do(t.Context(), "CLIENT", "KILL", "TYPE", kind, "SKIPME", "yes").Err(); err != nil {
-			t.Fatal(err)
-		}
+		faultCut(t, env.Client, []string{"normal", "pubsub"}[i%2])
 		conserved(t, env, "a")
 		<-tick.C
 	}
