@@ -187,7 +187,7 @@ func TestTwoProcesses(t *testing.T) {
 	}
 	eventually(t, "both workers are up", func() bool { return env.Client.LLen(t.Context(), config.up()).Val() == 2 })
 	q := newQueue(t, env, dueq.Options{})
-	ids, err := q.PublishEvents(t.Context(), "a", faultEvents(n, faultTime(t, env.Client), 2*time.Second))
+	ids, err := q.PublishEvents(t.Context(), "a", faultEvents(n, faultTime(t, env.Client), time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +253,7 @@ func TestTwoQueues(t *testing.T) {
 // cancelled and rescheduled. No event is ever in two places, early or lost.
 func TestEverythingAtOnce(t *testing.T) {
 	t.Parallel()
-	const rounds = 60
+	const rounds = 25
 	env := redistest.Start(t).Env()
 	config := faultConfig{
 		Addr: env.Addr, Namespace: env.Namespace, Topic: "a", MaxAttempts: 1000, Concurrency: 16,

@@ -115,7 +115,7 @@ var partitions = map[string]func(h *faultHook) (heal func()){
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	for name, cut := range partitions {
-		for _, late := range []error{nil, errBroken, dueq.SkipRetry(errBroken)} {
+		for _, late := range []error{nil, errBroken} {
 			t.Run(fmt.Sprint(name, " ", late), func(t *testing.T) {
 				t.Parallel()
 				redistest.Each(t, func(t *testing.T, env *redistest.Env) { testTakeover(t, env, cut, late) })

@@ -117,7 +117,7 @@ func TestRescheduleLater(t *testing.T) {
 		q := newQueue(t, env, dueq.Options{Fallback: time.Hour})
 		st := newStage(t)
 		subscribe(t, q, topic, st)
-		soon := time.Now().Add(100 * time.Millisecond)
+		soon := time.Now().Add(time.Second)
 		id := publish(t, q, topic, "x", soon)
 		due := soon.Add(200 * time.Millisecond)
 		reschedule(t, q, id, due)

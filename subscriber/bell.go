@@ -201,6 +201,7 @@ func (w *wait) next(ctx context.Context) (bell string, err error) {
 	defer w.mu.Unlock()
 	w.asleep = false
 	if err != nil {
+		w.rousing = false // the token may have gone with a lost reply; one too many does no harm
 		return "", err
 	}
 	if got[0] == w.wake {
