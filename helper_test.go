@@ -293,8 +293,7 @@ end
 return bad`
 
 // conserved fails the test unless each of the topic's events lies in exactly one
-// place. It may be called at any time; right after the last handler has returned
-// its ack may still be on the way, which is no breach.
+// place. It may be called at any time.
 func conserved(t *testing.T, env *redistest.Env, topic string) {
 	t.Helper()
 	tag := "{" + env.Namespace + ":" + topic

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -534,6 +535,35 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// The documented least number of connections is enough for everything at once.
+func TestSmallConnectionPool(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		rdb := redis.NewClient(&redis.Options{Addr: env.Addr, PoolSize: 4, PoolTimeout: patience})
+		t.Cleanup(func() { _ = rdb.Close() })
+		q := newQueueOn(t, env, rdb, dueq.Options{Partitions: 2})
+		got := make(seen, 1000)
+		subscribe(t, q, topic, got)
+		var wg sync.WaitGroup
+		for range 40 {
+			wg.Go(func() {
+				for range 5 {
+					if _, err := q.PublishEvent(t.Context(), topic, nil, time.Now()); err != nil {
+						t.Error(err)
+					}
+					if _, err := q.Stats(t.Context(), topic); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for range 200 {
+			receive(t, got)
+		}
+		awaitEmpty(t, q, topic)
+	})
+}
+
 // Processes of all kinds, events of all kinds, and nobody who looks a second
 // time: whatever is published is handled.
 func TestNoSignalIsMissed(t *testing.T) {
@@ -582,6 +612,9 @@ func TestNoSignalIsMissed(t *testing.T) {
 					}
 				}
 			})
+		}
+		for i := range 30 { // at any moment
+			conserved(t, env, name(i%topics))
 		}
 		wg.Wait()
 		for topic := range topics {
