@@ -122,7 +122,7 @@ func (q *Queue) prepare(e *NewEvent) (*bucket.Event, error) {
 	}
 	id := e.ID
 	if !keyed {
-		id = pool.NewID()
+		id = bucket.NewID(q.opts.Buckets, time.Now())
 	}
 	return &bucket.Event{ID: id, Record: text, Due: due, Keyed: keyed, Policy: e.KeyPolicy}, nil
 }

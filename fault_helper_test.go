@@ -136,6 +136,9 @@ func faultMove(cmd redis.Cmder) string {
 	if cmd.Name() == "blpop" && len(args) > 3 {
 		return "listen"
 	}
+	if cmd.Name() == "exec" {
+		return "publish" // the only move that is a transaction
+	}
 	if name := cmd.Name(); name != "evalsha" && name != "eval" || len(args) < 5 {
 		return name
 	}

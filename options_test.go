@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/bucket"
 	"github.com/dueq-io/dueq/internal/key"
 	"github.com/dueq-io/dueq/internal/redistest"
 	"github.com/dueq-io/dueq/pool"
@@ -423,7 +424,7 @@ func TestFallback(t *testing.T) {
 				return env.Client.Do(t.Context(), "ZADD", lane.Bucket(lane.Home(id)), past().UnixMilli(), id).Err()
 			},
 		} {
-			id := pool.NewID()
+			id := bucket.NewID(16, time.Now())
 			if err := env.Client.HSet(t.Context(), lane.Pool, id, record).Err(); err != nil {
 				t.Fatal(err)
 			}

@@ -16,11 +16,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dueq-io/dueq/bucket"
 	"github.com/dueq-io/dueq/carrier"
 	"github.com/dueq-io/dueq/internal/coalesce"
 	"github.com/dueq-io/dueq/internal/key"
 	"github.com/dueq-io/dueq/internal/script"
-	"github.com/dueq-io/dueq/pool"
 	"github.com/dueq-io/dueq/readyqueue"
 	"github.com/dueq-io/dueq/subscriber"
 )
@@ -88,7 +88,7 @@ func New(rdb redis.UniversalClient, opts Options) (*Queue, error) {
 	limits := coalesce.Limits{Len: readyqueue.MaxBatch, Size: maxBatchBytes, Crowd: crowd * perEvent}
 	q.publishes = coalesce.New(limits, (*publication).size, q.publish)
 	q.carrier = carrier.New(rdb, opts.Logger, opts.Fallback)
-	q.subscriber = subscriber.New(rdb, pool.NewID(), subscriber.Options{
+	q.subscriber = subscriber.New(rdb, bucket.NewID(1, time.Now()), subscriber.Options{
 		Concurrency: opts.Concurrency, Lease: opts.Lease, HandlerTimeout: opts.HandlerTimeout,
 		MaxAttempts: opts.MaxAttempts, Backoff: opts.Backoff, PersistFn: opts.PersistFn,
 		HighWater: highWater, Fallback: opts.Fallback, Logger: opts.Logger,

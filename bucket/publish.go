@@ -4,9 +4,9 @@ package bucket
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -63,83 +63,67 @@ type Event struct {
 type Batch struct {
 	Lane   *key.Lane
 	Events []*Event
-
-	counts *key.Counts // with which the last call was made
 }
 
-//go:embed publish.lua
-var publishSource string
-
-var publishScript = script.New(publishSource)
-
-// Publish stores all events in one round trip, one call per batch, and sets
-// each event's Err: [ErrDuplicateID], [ErrOutcomeUnknown], or why Redis refused.
+// Publish stores all events in one round trip and sets each event's Err:
+// [ErrDuplicateID], [ErrOutcomeUnknown], or why Redis refused.
 func Publish(ctx context.Context, rdb redis.UniversalClient, batches []Batch) {
-	for i := range batches {
-		batches[i].fold()
+	now := time.Now().UnixMilli()
+	steps := make([]step, 0, len(batches))
+	for _, b := range batches {
+		steps = append(steps, b.steps(now)...)
 	}
-	for try := 1; len(batches) > 0; try++ {
-		calls := make([]*script.Call, len(batches))
-		for i := range batches {
-			calls[i] = batches[i].call()
+	for try := 1; len(steps) > 0; try++ {
+		calls := make([]*script.Call, len(steps))
+		for i, s := range steps {
+			calls[i] = s.call()
 		}
 		script.RunAll(ctx, rdb, calls)
-		var again []Batch
-		for i, c := range calls {
-			stored, stale := staleCounts(c)
-			if !stale || try == maxTries {
-				batches[i].take(c)
-				continue
+		var again []step
+		var alarms []*script.Call
+		for i, s := range steps {
+			if stored, stale := staleCounts(calls[i]); stale && try < maxTries {
+				s.lane().Learn(stored)
+				again = append(again, s)
+			} else if alarm := s.take(calls[i]); alarm != nil {
+				alarms = append(alarms, alarm)
 			}
-			batches[i].Lane.Learn(stored)
-			again = append(again, batches[i])
 		}
-		batches = again
+		script.RunAll(ctx, rdb, alarms) // a lost alarm costs time, no event
+		steps = again
 	}
 }
 
-// fold lets the first of several equal keys that are to be kept stand for all.
-func (b *Batch) fold() {
-	if len(b.Events) < 2 {
-		return
-	}
-	var last map[string]*Event
-	for _, e := range b.Events {
-		if !e.Keyed {
-			continue
-		}
-		if last == nil {
-			last = make(map[string]*Event)
-		}
-		if f := last[e.ID]; f != nil && f.Policy == Keep && e.Policy == Keep {
-			e.same = f
-			continue
-		}
-		last[e.ID] = e
-	}
+// step is one atomic part of a batch.
+type step interface {
+	lane() *key.Lane
+	call() *script.Call
+	// take sets the events' errors, and returns the call that tells the
+	// carriers, if that is still to be done.
+	take(c *script.Call) (alarm *script.Call)
 }
 
-// take sets the events' errors from the call's reply.
-func (b *Batch) take(c *script.Call) {
-	err := callError(c, b.Lane, "publish")
-	var outcomes []any
-	if err == nil {
-		if b.counts.Stored != b.counts.Wanted {
-			b.Lane.Learn(b.counts.Wanted)
-		}
-		outcomes, _ = c.Reply[1].([]any)
-	}
+// steps sorts a batch's events: those that need no look at what Redis has, and
+// the others. Whether one is due already only Redis knows for sure; the others'
+// step finds out, so this process's clock decides nothing but the cost.
+func (b Batch) steps(now int64) []step {
+	counts := b.Lane.Counts()
+	ahead := insertion{of: b.Lane}
+	other := placement{of: b.Lane}
 	for _, e := range b.Events {
-		switch {
-		case e.same != nil:
-			e.Err = e.same.Err
-		case err != nil:
-			e.Err = err
-		case e.Keyed:
-			if outcomes[0] == "duplicate" {
-				e.Err = fmt.Errorf("bucket: topic %q, id %q: %w", b.Lane.Topic, e.ID, ErrDuplicateID)
-			}
-			outcomes = outcomes[1:]
+		if !e.Keyed && e.Due > now && counts.Stored == counts.Wanted {
+			ahead.events = append(ahead.events, e)
+		} else {
+			other.events = append(other.events, e)
 		}
 	}
+	var steps []step
+	if len(ahead.events) > 0 {
+		steps = append(steps, &ahead)
+	}
+	if len(other.events) > 0 {
+		other.fold()
+		steps = append(steps, &other)
+	}
+	return steps
 }

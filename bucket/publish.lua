@@ -2,17 +2,16 @@
 -- KEYS 1 pool  2 ready  3 bell  4 meta  5 stats  6 attempts  7 again  8 dead  9.. buckets
 -- ARGV 1 bucket counts as the caller knows them  2 bucket counts to register: not looked at if both are the same and no
 --      event is keyed  3 most ids in ready  4 alarm channel
---      5 number of new events  6 number of buckets they go to  7 number of keyed events  8 homes per keyed event
---      9 number of events for which one of the keyed events stands, too: they are kept
---      then new events: id, record
---      then buckets: KEYS index, bucket index, number of ids, and for each id, the one that sorts first in front: due (ms), id
+--      5 number of new events  6 number of keyed events  7 homes per keyed event
+--      8 number of events for which one of the keyed events stands, too: they are kept
+--      then new events: id, record; then once more: due (ms), KEYS index and index of its bucket
 --      then keyed events: id, record, due (ms), policy (reject, keep, replace), and for each home: KEYS index, bucket index
 -- returns {'ok', outcome of each keyed event: 'stored', 'kept' or 'duplicate'}
 --      or {'counts', the bucket counts in Redis}: nothing was done, learn them and call again
 local pool, ready, bell, meta, stats, attempts, again, dead =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local known, wanted, high_water, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local fresh, segments, keyed, homes = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local fresh, keyed, homes = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
 if known ~= wanted or keyed > 0 then
   local stored = redis.call('HGET', meta, 'buckets') or ''
@@ -29,38 +28,33 @@ local alarms = {}
 local room = nil
 local rang = false
 
--- an id that is due: ready while it has room, else its bucket
-local function place(id, due, bucket, index)
-  if tonumber(due) <= now then
-    room = room or high_water - redis.call('LLEN', ready)
-    if room > 0 then
-      room = room - 1
-      rang = true
-      redis.call('RPUSH', ready, id)
-      return
-    end
+-- whether something that is due may go to ready: else it waits in its bucket
+local function admit(due)
+  if tonumber(due) > now then
+    return false
   end
-  schedule(bucket, index, id, due, alarms)
+  room = (room or high_water - redis.call('LLEN', ready)) - 1
+  rang = rang or room >= 0
+  return room >= 0
 end
 
-local at = 9
+local at = 8
 if fresh > 0 then
   redis.call('HSET', pool, unpack(ARGV, at + 1, at + 2 * fresh))
   redis.call('HINCRBY', stats, 'published', fresh)
-  at = at + 2 * fresh
-end
-for _ = 1, segments do
-  local bucket, index, n = KEYS[tonumber(ARGV[at + 1])], ARGV[at + 2], tonumber(ARGV[at + 3])
-  at = at + 3
-  if tonumber(ARGV[at + 1]) > now then
-    redis.call('ZADD', bucket, unpack(ARGV, at + 1, at + 2 * n))
-    note_head(bucket, index, ARGV[at + 2], ARGV[at + 1], alarms)
-  else
-    for i = at + 1, at + 2 * n, 2 do
-      place(ARGV[i + 1], ARGV[i], bucket, index)
+  local due_now = {}
+  for i = 1, fresh do
+    local id, from = ARGV[at + 2 * i - 1], at + 2 * fresh + 3 * i - 2
+    if admit(ARGV[from]) then
+      due_now[#due_now + 1] = id
+    else
+      schedule(KEYS[tonumber(ARGV[from + 1])], ARGV[from + 2], id, ARGV[from], alarms)
     end
   end
-  at = at + 2 * n
+  if #due_now > 0 then
+    redis.call('RPUSH', ready, unpack(due_now))
+  end
+  at = at + 5 * fresh
 end
 
 -- the bucket in which id lies
@@ -116,12 +110,16 @@ local function publish(id, record, due, policy, from)
     redis.call('HDEL', again, id)
   end
   redis.call('HSET', pool, id, record)
-  place(id, due, home, index)
+  if admit(due) then
+    redis.call('RPUSH', ready, id)
+  else
+    schedule(home, index, id, due, alarms)
+  end
   return 'stored'
 end
 
 local outcomes = {}
-local count = { stored = 0, kept = tonumber(ARGV[9]), duplicate = 0 }
+local count = { stored = 0, kept = tonumber(ARGV[8]), duplicate = 0 }
 for i = 1, keyed do
   local outcome = publish(ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], at + 4)
   at = at + 4 + 2 * homes

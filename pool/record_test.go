@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"maps"
-	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -116,34 +115,6 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func TestNewID(t *testing.T) {
-	t.Parallel()
-	form := regexp.MustCompile(`^[0-9A-Za-z]{14}$`)
-	seen := map[string]bool{}
-	used := map[rune]int{}
-	for range 100_000 {
-		id := pool.NewID()
-		if !form.MatchString(id) {
-			t.Fatalf("id %q", id)
-		}
-		if seen[id] {
-			t.Fatalf("id %q twice", id)
-		}
-		seen[id] = true
-		for _, c := range id {
-			used[c]++
-		}
-	}
-	for c, n := range used {
-		if want := 100_000 * 14 / 62; n < want*9/10 || n > want*11/10 {
-			t.Errorf("%q occurs %d times, want about %d", c, n, want)
-		}
-	}
-	if len(used) != 62 {
-		t.Errorf("%d characters occur, want 62", len(used))
-	}
-}
-
 func BenchmarkEncode(b *testing.B) {
 	for name, r := range map[string]pool.Record{
 		"plain":    {EffectTime: 1732184357123, Body: make([]byte, 128)},
@@ -177,12 +148,5 @@ func BenchmarkDecode(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-func BenchmarkNewID(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		pool.NewID()
 	}
 }

@@ -114,5 +114,8 @@ func Topics(ns string) string { return ns + ":topics" }
 // Shard spreads ids evenly over n places: xxhash64(id) mod n.
 func Shard(id string, n int) int { return int(xxhash.Sum64String(id) % uint64(n)) }
 
+// ShardBytes is [Shard] of an id in bytes.
+func ShardBytes(id []byte, n int) int { return int(xxhash.Sum64(id) % uint64(n)) }
+
 // Partition spreads ids over n partitions, by other bits than [Shard].
 func Partition(id string, n int) int { return int(xxhash.Sum64String(id) >> 32 % uint64(n)) }

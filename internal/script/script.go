@@ -1,5 +1,5 @@
-// Package script runs Lua scripts on Redis: by hash, at most once, and many in
-// one round trip.
+// Package script runs atomic steps on Redis, Lua scripts and transactions: at
+// most once, and many in one round trip.
 package script
 
 import (
@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -26,14 +27,17 @@ func New(source string) *Script {
 	return &Script{source: source, hash: hex.EncodeToString(sum[:])}
 }
 
-// Call is one run of a script. Keys and Args are sent as they are: strings,
-// *string, []byte and integers.
+// Call is one atomic step: a run of a script, or a transaction of plain
+// commands. Keys and Args are sent as they are: strings, *string, []byte,
+// integers and *int64.
 type Call struct {
 	Script *Script
 	Keys   []string
 	Args   []any
 
-	Reply []any // set by Run
+	Commands [][]any // instead of a script: a transaction; the second word of each command is a key
+
+	Reply []any // set by Run: the script's table, or the replies of the commands
 	Err   error // set by Run
 }
 
@@ -43,7 +47,11 @@ type once struct{ *redis.Cmd }
 
 func (once) NoRetry() bool { return true }
 
-func (c *Call) command(ctx context.Context, byHash bool) once {
+// commands are what goes over the wire.
+func (c *Call) commands(ctx context.Context, byHash bool) []once {
+	if c.Script == nil {
+		return c.transaction(ctx)
+	}
 	args := make([]any, 0, 3+len(c.Keys)+len(c.Args))
 	if byHash {
 		args = append(args, "evalsha", c.Script.hash, len(c.Keys))
@@ -54,9 +62,22 @@ func (c *Call) command(ctx context.Context, byHash bool) once {
 		args = append(args, k)
 	}
 	args = append(args, c.Args...)
+	return []once{newOnce(ctx, 3, args)}
+}
+
+func newOnce(ctx context.Context, firstKey int8, args []any) once {
 	cmd := redis.NewCmd(ctx, args...)
-	cmd.SetFirstKeyPos(3)
+	cmd.SetFirstKeyPos(firstKey)
 	return once{cmd}
+}
+
+// size is about how many words a call sends.
+func (c *Call) size() int {
+	n := len(c.Keys) + len(c.Args)
+	for _, words := range c.Commands {
+		n += len(words)
+	}
+	return n
 }
 
 // Run runs one call and returns its error.
@@ -75,20 +96,11 @@ func RunAll(ctx context.Context, rdb redis.UniversalClient, calls []*Call) {
 	runAll(ctx, rdb, calls)
 }
 
-func runOne(ctx context.Context, rdb redis.UniversalClient, c *Call) {
-	cmd := c.command(ctx, true)
-	err := rdb.Process(ctx, cmd)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = c.command(ctx, false)
-		_ = rdb.Process(ctx, cmd)
-	}
-	c.take(cmd)
-}
-
 func runAll(ctx context.Context, rdb redis.UniversalClient, calls []*Call) {
-	if len(calls) == 1 {
-		runOne(ctx, rdb, calls[0])
-		return
+	if !Single(rdb) {
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		calls = eachAlone(ctx, rdb, calls, &wg)
 	}
 	var missing []*Call
 	for _, c := range runPipe(ctx, rdb, calls, true) {
@@ -96,29 +108,42 @@ func runAll(ctx context.Context, rdb redis.UniversalClient, calls []*Call) {
 			missing = append(missing, c)
 		}
 	}
-	if len(missing) > 0 {
-		runPipe(ctx, rdb, missing, false)
-	}
+	runPipe(ctx, rdb, missing, false)
 }
 
 func runPipe(ctx context.Context, rdb redis.UniversalClient, calls []*Call, byHash bool) []*Call {
-	pipe := rdb.Pipeline()
-	cmds := make([]once, len(calls))
+	sent := make([][]once, len(calls))
 	for i, c := range calls {
-		cmds[i] = c.command(ctx, byHash)
-		_ = pipe.Process(ctx, cmds[i])
+		sent[i] = c.commands(ctx, byHash)
 	}
-	_, _ = pipe.Exec(ctx) // each command carries its own error
+	if len(calls) == 1 && len(sent[0]) == 1 {
+		_ = rdb.Process(ctx, sent[0][0])
+	} else if len(calls) > 0 {
+		pipe := rdb.Pipeline()
+		for _, cmds := range sent {
+			for _, cmd := range cmds {
+				_ = pipe.Process(ctx, cmd)
+			}
+		}
+		_, _ = pipe.Exec(ctx) // each command carries its own error
+	}
 	for i, c := range calls {
-		c.take(cmds[i])
+		c.take(sent[i])
 	}
 	return calls
 }
 
-func (c *Call) take(cmd once) {
-	c.Reply, c.Err = nil, cmd.Err()
-	if c.Err == nil {
-		c.Reply, c.Err = cmd.Slice()
+// take sets the call's outcome from its commands'.
+func (c *Call) take(cmds []once) {
+	c.Reply, c.Err = nil, nil
+	for _, cmd := range cmds { // the first error is the cause: EXEC only says that there was one
+		if c.Err = cmd.Err(); c.Err != nil {
+			return
+		}
+	}
+	c.Reply, c.Err = cmds[len(cmds)-1].Slice()
+	if c.Script == nil {
+		c.check()
 	}
 }
 

@@ -40,7 +40,7 @@ type together struct {
 // trip is the calls of one goroutine.
 type trip struct {
 	calls []*Call
-	size  int // number of arguments
+	size  int // number of words
 	done  sync.WaitGroup
 }
 
@@ -53,7 +53,7 @@ func (t *together) run(ctx context.Context, calls []*Call) {
 	}
 	tr := &trip{calls: calls}
 	for _, c := range calls {
-		tr.size += len(c.Keys) + len(c.Args)
+		tr.size += c.size()
 	}
 	tr.done.Add(1)
 	t.trips.Add(tr)
