@@ -9,7 +9,7 @@ each = @for m in $(MODULES); do echo "== $@ $$m"; (cd $$m && $(1)) || exit 1; do
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: redis vet lint ## Vet, lint and run all tests of all modules, with -race and on a real redis-server
@@ -30,6 +30,10 @@ fmt: tools ## Format all Go files (gofumpt, gci)
 .PHONY: bench
 bench: redis ## Run every Go benchmark once
 	$(call each,REQUIRE_REDIS=1 go test -run '^$$' -bench . -benchtime 1x ./...)
+
+.PHONY: bench-compare
+bench-compare: redis ## Measure dueq beside asynq and others, three rounds
+	@cd bench/peers && go run .
 
 .PHONY: cover
 cover: redis ## Print the root module's test coverage by function

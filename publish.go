@@ -17,7 +17,7 @@ import (
 const (
 	// crowd is about how many waiting publishes make a second batch leave beside
 	// the first.
-	crowd = 32
+	crowd = 16
 	// flights is how many batches of one PublishEvents are on their way at a time.
 	flights = 2
 	// maxBatchBytes is about how large one batch may be.
@@ -33,6 +33,10 @@ type publication struct {
 	state atomic.Int32  // queued, sent or withdrawn
 	done  chan struct{} // gets a value when event.Err says the outcome
 }
+
+// publications are those whose callers are gone: most of what one takes to make
+// is its channel.
+var publications = sync.Pool{New: func() any { return &publication{done: make(chan struct{}, 1)} }}
 
 const (
 	queued = iota
@@ -72,10 +76,13 @@ func (q *Queue) PublishEvent(ctx context.Context, topic string, body []byte, eff
 	if err := ctx.Err(); err != nil {
 		return "", fmt.Errorf("dueq: publish to topic %q: not sent: %w", topic, err)
 	}
-	p := &publication{lane: t.lane(e.ID), event: e, done: make(chan struct{}, 1)}
+	p := publications.Get().(*publication)
+	p.lane, p.event = t.lane(e.ID), e
+	p.state.Store(queued)
 	q.publishes.Add(p)
 	select {
 	case <-p.done:
+		publications.Put(p)
 	case <-ctx.Done():
 		if p.state.CompareAndSwap(queued, withdrawn) {
 			return "", fmt.Errorf("dueq: publish to topic %q: not sent: %w", topic, context.Cause(ctx))

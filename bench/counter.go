@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/bench/internal/measure"
 )
 
 const (
@@ -17,11 +18,11 @@ const (
 
 // counter measures write-behind: every increment of a counter publishes its
 // id, a second ahead and with KeyKeep, and the handler writes the total.
-func counter(ctx context.Context, e *env) ([]row, error) {
+func counter(ctx context.Context, e *env) ([]measure.Row, error) {
 	n := e.size(1_000_000, 20_000)
 	keys := min(counterKeys, max(n/100, 1))
 	uniform := func() int { return rand.IntN(keys) }
-	var rows []row
+	var rows []measure.Row
 	for _, d := range []struct {
 		name string
 		pick func() func() int // a caller's own source of keys
@@ -32,13 +33,13 @@ func counter(ctx context.Context, e *env) ([]row, error) {
 			return func() int { return int(z.Uint64()) }
 		}},
 	} {
-		e.say("counter: %s increments of %s keys, %s", count(n), count(keys), d.name)
+		e.say("counter: %s increments of %s keys, %s", measure.Group(n), measure.Group(keys), d.name)
 		err := e.within(ctx, dueq.Options{}, func(r *rig) error {
 			got, err := r.count(ctx, n, keys, d.pick)
 			if err != nil {
 				return err
 			}
-			got.Variant = fmt.Sprintf("%s, %s keys", d.name, count(keys))
+			got.Variant = fmt.Sprintf("%s, %s keys", d.name, measure.Group(keys))
 			rows = append(rows, got)
 			return nil
 		})
@@ -61,7 +62,7 @@ type counters struct {
 func (c *counters) HandleEvent(_ context.Context, e *dueq.Event) error {
 	c.last.Store(time.Now().UnixNano())
 	c.runs.Add(1)
-	k, _, ok := parseBody(e.Body)
+	k, _, ok := measure.ParseBody(e.Body)
 	if !ok || k >= len(c.counts) || e.ID != counterID(k) {
 		return dueq.SkipRetry(fmt.Errorf("not a counter: id %q", e.ID))
 	}
@@ -82,15 +83,15 @@ func (c *counters) unwritten() int {
 	return n
 }
 
-func (r *rig) count(ctx context.Context, n, keys int, pick func() func() int) (row, error) {
+func (r *rig) count(ctx context.Context, n, keys int, pick func() func() int) (measure.Row, error) {
 	c := &counters{counts: make([]atomic.Int64, keys), written: make([]atomic.Int64, keys)}
 	if err := r.queue.Subscribe(topic, c); err != nil {
-		return row{}, err
+		return measure.Row{}, err
 	}
 	const callers = 64
 	start := time.Now()
-	s, err := r.during(ctx, func() error {
-		return spread(ctx, callers, callers, func(ctx context.Context, caller int) error {
+	s, err := r.meter.During(ctx, func() error {
+		return measure.Spread(ctx, callers, callers, func(ctx context.Context, caller int) error {
 			next := pick()
 			for range n*(caller+1)/callers - n*caller/callers {
 				if err := r.increment(ctx, c, next()); err != nil {
@@ -101,25 +102,25 @@ func (r *rig) count(ctx context.Context, n, keys int, pick func() func() int) (r
 		})
 	})
 	if err != nil {
-		return row{}, err
+		return measure.Row{}, err
 	}
 	if err := c.await(ctx, r.queue); err != nil {
-		return row{}, err
+		return measure.Row{}, err
 	}
 	windows := int(time.Unix(0, c.last.Load()).Sub(start)/counterWindow) + 1
 	if runs := int(c.runs.Load()); runs > keys*windows {
-		return row{}, fmt.Errorf("%d handler runs of %d keys in %d windows", runs, keys, windows)
+		return measure.Row{}, fmt.Errorf("%d handler runs of %d keys in %d windows", runs, keys, windows)
 	}
-	return newRow("", n, s,
-		figure{Name: "handler runs", Value: float64(c.runs.Load())},
-		figure{Name: "at most", Value: float64(keys * windows)},
-		figure{Name: "lost", Value: float64(c.unwritten())}), nil
+	return measure.NewRow("", n, s,
+		measure.Figure{Name: "handler runs", Value: float64(c.runs.Load())},
+		measure.Figure{Name: "at most", Value: float64(keys * windows)},
+		measure.Figure{Name: "lost", Value: float64(c.unwritten())}), nil
 }
 
 func (r *rig) increment(ctx context.Context, c *counters, k int) error {
 	c.counts[k].Add(1)
 	due := time.Now().Add(counterWindow)
-	_, err := r.queue.PublishEvent(ctx, topic, body(k, due), due, dueq.WithID(counterID(k)), dueq.WithKeyPolicy(dueq.KeyKeep))
+	_, err := r.queue.PublishEvent(ctx, topic, measure.Body(k, due), due, dueq.WithID(counterID(k)), dueq.WithKeyPolicy(dueq.KeyKeep))
 	return err
 }
 

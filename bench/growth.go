@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/bench/internal/measure"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 
 // growth measures how the cost of an event grows with the number of others
 // that are pending.
-func growth(ctx context.Context, e *env) ([]row, error) {
+func growth(ctx context.Context, e *env) ([]measure.Row, error) {
 	g := &growing{env: e, slice: 10_000, lines: make(map[string][]series)}
 	last := e.size(5_000_000, 50_000)
 	if e.short {
@@ -49,7 +50,7 @@ func growth(ctx context.Context, e *env) ([]row, error) {
 
 // pending is a store of events.
 type pending interface {
-	publish(ctx context.Context, n int, at schedule) error
+	publish(ctx context.Context, n int, at measure.Schedule) error
 	// cancel forgets the events of the last publish.
 	cancel(ctx context.Context) error
 	// carry takes the n events that are due, and leaves the others.
@@ -61,7 +62,7 @@ type growing struct {
 	env   *env
 	sizes []int // numbers of pending events
 	slice int   // how many events a measurement takes
-	rows  []row
+	rows  []measure.Row
 	lines map[string][]series // by move
 }
 
@@ -72,17 +73,17 @@ func (g *growing) measure(ctx context.Context, name string, opts dueq.Options, o
 		p := open(r)
 		have := 0
 		for _, size := range g.sizes {
-			g.env.say("growth: %s, %s pending", name, count(size))
-			if err := p.publish(ctx, size-have, nextHour); err != nil {
+			g.env.say("growth: %s, %s pending", name, measure.Group(size))
+			if err := p.publish(ctx, size-have, measure.NextHour); err != nil {
 				return err
 			}
 			have = size
 			add := func(move string, do func() error) error {
-				s, err := r.during(ctx, do)
+				s, err := r.meter.During(ctx, do)
 				if err != nil {
 					return err
 				}
-				cost := micros(s.redis) / float64(g.slice)
+				cost := measure.Micros(s.Server) / float64(g.slice)
 				curves[move] = append(curves[move], point{float64(size), cost})
 				g.add(move, name, curves[move])
 				return nil
@@ -102,19 +103,19 @@ func (g *growing) measure(ctx context.Context, name string, opts dueq.Options, o
 // add makes a row of the last point of a curve.
 func (g *growing) add(move, name string, curve []point) {
 	last := curve[len(curve)-1]
-	figures := []figure{{Name: "of " + count(g.sizes[0]) + " pending", Value: ratio(last.y, curve[0].y), Unit: "×"}}
+	figures := []measure.Figure{{Name: "of " + measure.Group(g.sizes[0]) + " pending", Value: measure.Ratio(last.y, curve[0].y), Unit: "×"}}
 	if raw := g.lines[move]; len(raw) > 0 { // the first line
-		figures = append(figures, figure{Name: "of raw", Value: ratio(last.y, raw[0].points[len(curve)-1].y), Unit: "×"})
+		figures = append(figures, measure.Figure{Name: "of raw", Value: measure.Ratio(last.y, raw[0].points[len(curve)-1].y), Unit: "×"})
 	}
-	g.rows = append(g.rows, row{
-		Variant: fmt.Sprintf("%s, %s, %s pending", move, name, count(int(last.x))),
+	g.rows = append(g.rows, measure.Row{
+		Variant: fmt.Sprintf("%s, %s, %s pending", move, name, measure.Group(int(last.x))),
 		Events:  g.slice, Redis: last.y, Figures: figures,
 	})
 }
 
 // moves measures publish, cancel and carry of a slice of events beside others.
 func (g *growing) moves(ctx context.Context, p pending, others int, add func(move string, do func() error) error) error {
-	err := add("publish", func() error { return p.publish(ctx, g.slice, nextHour) })
+	err := add("publish", func() error { return p.publish(ctx, g.slice, measure.NextHour) })
 	if err != nil {
 		return err
 	}
@@ -122,10 +123,10 @@ func (g *growing) moves(ctx context.Context, p pending, others int, add func(mov
 		return err
 	}
 	due := time.Now().Add(time.Second + time.Duration(g.slice)*time.Second/fillRate)
-	if err := p.publish(ctx, g.slice, over(due, time.Second/10, g.slice)); err != nil {
+	if err := p.publish(ctx, g.slice, measure.Over(due, time.Second/10, g.slice)); err != nil {
 		return err
 	}
-	if err := pause(ctx, time.Until(due.Add(time.Second/5))); err != nil {
+	if err := measure.Pause(ctx, time.Until(due.Add(time.Second/5))); err != nil {
 		return err
 	}
 	return add("carry", func() error { return p.carry(ctx, g.slice, others) })
@@ -137,13 +138,13 @@ type queuePending struct {
 	last []string // ids
 }
 
-func (p *queuePending) publish(ctx context.Context, n int, at schedule) (err error) {
+func (p *queuePending) publish(ctx context.Context, n int, at measure.Schedule) (err error) {
 	p.last, err = fill(ctx, p.queue, n, at)
 	return err
 }
 
 func (p *queuePending) cancel(ctx context.Context) error {
-	return spread(ctx, len(p.last), cancelCallers, func(ctx context.Context, i int) error {
+	return measure.Spread(ctx, len(p.last), cancelCallers, func(ctx context.Context, i int) error {
 		return p.queue.Cancel(ctx, topic, p.last[i])
 	})
 }
@@ -168,13 +169,13 @@ type rawPending struct {
 	last []string
 }
 
-func (p *rawPending) publish(ctx context.Context, n int, at schedule) error {
+func (p *rawPending) publish(ctx context.Context, n int, at measure.Schedule) error {
 	p.last = rawIDs(n)
 	return p.raw.publish(ctx, p.last, growthBatch, at)
 }
 
 func (p *rawPending) cancel(ctx context.Context) error {
-	return spread(ctx, len(p.last), cancelCallers, func(ctx context.Context, i int) error {
+	return measure.Spread(ctx, len(p.last), cancelCallers, func(ctx context.Context, i int) error {
 		return p.raw.cancel(ctx, p.last[i])
 	})
 }

@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/bench/internal/measure"
 )
 
 // idle measures what a process with topics, but without events, asks of Redis.
-func idle(ctx context.Context, e *env) ([]row, error) {
+func idle(ctx context.Context, e *env) ([]measure.Row, error) {
 	settle, span := 5*time.Second, 30*time.Second
 	if e.short {
 		settle, span = time.Second/2, 3*time.Second/2
 	}
-	var rows []row
+	var rows []measure.Row
 	for _, topics := range []int{0, 1, 100, 1000} {
-		e.say("idle: %s topics for %v", count(topics), settle+span)
+		e.say("idle: %s topics for %v", measure.Group(topics), settle+span)
 		err := e.within(ctx, dueq.Options{}, func(r *rig) error {
 			for i := range topics {
 				err := r.queue.Subscribe(fmt.Sprintf("idle-%04d", i), dueq.HandlerFunc(ignore))
@@ -24,19 +25,19 @@ func idle(ctx context.Context, e *env) ([]row, error) {
 					return err
 				}
 			}
-			if err := pause(ctx, settle); err != nil {
+			if err := measure.Pause(ctx, settle); err != nil {
 				return err
 			}
-			s, err := r.during(ctx, func() error { return pause(ctx, span) })
+			s, err := r.meter.During(ctx, func() error { return measure.Pause(ctx, span) })
 			if err != nil {
 				return err
 			}
-			seconds := s.wall.Seconds()
-			rows = append(rows, row{Variant: count(topics) + " topics", Figures: []figure{
-				{Name: "commands/s", Value: float64(s.commands) / seconds},
-				{Name: "connections", Value: float64(s.connections)},
-				{Name: "Redis CPU", Value: micros(s.redis) / 1e3 / seconds, Unit: "ms/s"},
-				{Name: "client CPU", Value: micros(s.client) / 1e3 / seconds, Unit: "ms/s"},
+			seconds := s.Wall.Seconds()
+			rows = append(rows, measure.Row{Variant: measure.Group(topics) + " topics", Figures: []measure.Figure{
+				{Name: "commands/s", Value: float64(s.Commands) / seconds},
+				{Name: "connections", Value: float64(s.Connections)},
+				{Name: "Redis CPU", Value: measure.Micros(s.Server) / 1e3 / seconds, Unit: "ms/s"},
+				{Name: "client CPU", Value: measure.Micros(s.Client) / 1e3 / seconds, Unit: "ms/s"},
 			}})
 			return nil
 		})

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/dueq-io/dueq/bench/internal/measure"
 )
 
 // rawBatch is how many events one pipeline of the raw commands carries.
@@ -39,16 +41,16 @@ func rawIDs(n int) []string {
 }
 
 // publish stores the events with the given ids, in variadic HSETs and ZADDs.
-func (w *raw) publish(ctx context.Context, ids []string, batch int, at schedule) error {
+func (w *raw) publish(ctx context.Context, ids []string, batch int, at measure.Schedule) error {
 	batches := (len(ids) + batch - 1) / batch
-	return spread(ctx, batches, rawConns, func(ctx context.Context, b int) error {
+	return measure.Spread(ctx, batches, rawConns, func(ctx context.Context, b int) error {
 		from := b * batch
 		some := ids[from:min(from+batch, len(ids))]
 		fields := make([]any, 0, 2*len(some))
 		members := make([]redis.Z, 0, len(some))
 		for i, id := range some {
 			due := at(from + i)
-			fields = append(fields, id, body(from+i, due))
+			fields = append(fields, id, measure.Body(from+i, due))
 			members = append(members, redis.Z{Score: float64(due.UnixMilli()), Member: id})
 		}
 		pipe := w.rdb.Pipeline()

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/bench/internal/measure"
 )
 
 // shutdownTimeout bounds the end of a queue, and the clearing of a server that
@@ -25,12 +26,12 @@ const readTimeout = 30 * time.Second
 // rig is one place to measure: a server, fresh unless it was given, and a queue
 // in a namespace of its own.
 type rig struct {
-	*meter
+	meter *measure.Meter
 	rdb   *redis.Client // the queue's; the meter has another
 	queue *dueq.Queue
 	ns    string
 
-	server *server // nil if it was given
+	server *measure.Server // nil if it was given
 	opts   dueq.Options
 }
 
@@ -42,13 +43,13 @@ func (e *env) rig(ctx context.Context, opts dueq.Options) (*rig, error) {
 	addr := e.redis
 	if addr == "" {
 		var err error
-		if r.server, err = startServer(ctx); err != nil {
+		if r.server, err = measure.StartRedis(ctx); err != nil {
 			return nil, err
 		}
-		addr = r.server.addr
+		addr = r.server.Addr()
 	}
 	r.rdb = redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: readTimeout})
-	r.meter = newMeter(addr)
+	r.meter = measure.NewMeter(addr)
 	r.opts.Namespace = r.ns
 	if e.verbose {
 		r.opts.Logger = zap.Must(zap.NewDevelopment())
@@ -60,7 +61,7 @@ func (e *env) rig(ctx context.Context, opts dueq.Options) (*rig, error) {
 }
 
 func (r *rig) prepare(ctx context.Context, e *env) error {
-	info, err := readInfo(ctx, r.meter.rdb, "server")
+	info, err := r.meter.Info(ctx, "server")
 	if err != nil {
 		return err
 	}
@@ -85,11 +86,11 @@ func (r *rig) close() error {
 		errs = append(errs, shutDown(r.queue))
 	}
 	if r.server != nil {
-		r.server.kill()
+		r.server.Kill()
 	} else {
 		errs = append(errs, r.wipe())
 	}
-	errs = append(errs, r.rdb.Close(), r.meter.rdb.Close())
+	errs = append(errs, r.rdb.Close(), r.meter.Close())
 	return errors.Join(errs...)
 }
 

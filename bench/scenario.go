@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+
+	"github.com/dueq-io/dueq/bench/internal/measure"
 )
 
 // scenario measures one thing: a row per measurement. With an error come the
 // rows that were finished.
-type scenario func(ctx context.Context, e *env) ([]row, error)
+type scenario func(ctx context.Context, e *env) ([]measure.Row, error)
 
 // entry is a scenario as the usage lists it.
 type entry struct {
@@ -58,7 +60,7 @@ type env struct {
 	settings
 	progress io.Writer
 	version  string // of the server
-	rows     []row
+	rows     []measure.Row
 	charts   []chart
 }
 

@@ -2,16 +2,15 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/bench/internal/measure"
 )
 
 // steady publishes at fixed rates and measures how late events are handled.
-func steady(ctx context.Context, e *env) ([]row, error) {
+func steady(ctx context.Context, e *env) ([]measure.Row, error) {
 	rates := e.rates
 	if len(rates) == 0 {
 		rates = []int{200, 2_000, 10_000}
@@ -20,15 +19,15 @@ func steady(ctx context.Context, e *env) ([]row, error) {
 	if e.short {
 		span = 5 * time.Second
 	}
-	var rows []row
+	var rows []measure.Row
 	var lines []series
 	for _, rate := range rates {
 		n := int(span.Seconds() * float64(rate))
 		if e.n > 0 {
 			n = e.n
 		}
-		variant := count(rate) + "/s"
-		e.say("steady: %s, %s events, 1 to 5 s ahead", variant, count(n))
+		variant := measure.Group(rate) + "/s"
+		e.say("steady: %s, %s events, 1 to 5 s ahead", variant, measure.Group(n))
 		err := e.within(ctx, dueq.Options{}, func(r *rig) error {
 			got, late, err := r.steady(ctx, n, rate)
 			if err != nil {
@@ -36,7 +35,7 @@ func steady(ctx context.Context, e *env) ([]row, error) {
 			}
 			got.Variant = variant
 			rows = append(rows, got)
-			lines = append(lines, series{name: variant, points: late.curve()})
+			lines = append(lines, series{name: variant, points: curve(late)})
 			return nil
 		})
 		if err != nil {
@@ -47,18 +46,18 @@ func steady(ctx context.Context, e *env) ([]row, error) {
 	return rows, nil
 }
 
-func (r *rig) steady(ctx context.Context, n, rate int) (row, *lateness, error) {
-	late := newLateness()
+func (r *rig) steady(ctx context.Context, n, rate int) (measure.Row, *measure.Lateness, error) {
+	late := measure.NewLateness()
 	in := newIntake(n, late)
 	if err := r.queue.Subscribe(topic, in); err != nil {
-		return row{}, nil, err
+		return measure.Row{}, nil, err
 	}
 	var sending time.Duration
-	var control []figure
-	s, err := r.during(ctx, func() (err error) {
-		control, err = r.control(ctx, func() error {
+	var control []measure.Figure
+	s, err := r.meter.During(ctx, func() (err error) {
+		control, err = r.meter.Control(ctx, func() error {
 			start := time.Now()
-			if err := pace(ctx, n, rate, func(i int) error { return r.publishAhead(ctx, i) }); err != nil {
+			if err := measure.Pace(ctx, n, rate, func(i int) error { return r.publishAhead(ctx, i) }); err != nil {
 				return err
 			}
 			sending = time.Since(start)
@@ -67,45 +66,19 @@ func (r *rig) steady(ctx context.Context, n, rate int) (row, *lateness, error) {
 		return err
 	})
 	if err != nil {
-		return row{}, nil, err
+		return measure.Row{}, nil, err
 	}
-	out := newRow("", n, s, perEvent("commands", s.commands, n), perEvent("scripts", s.scripts, n),
+	out := measure.NewRow("", n, s, measure.PerEvent("commands", s.Commands, n), measure.PerEvent("scripts", s.Scripts, n),
 		in.repeats())
 	out.Figures = append(out.Figures, control...)
 	out.PerSecond = float64(n) / sending.Seconds()
-	out.Lateness = late.quantiles()
+	out.Lateness = late.Quantiles()
 	return out, late, nil
 }
 
 // publishAhead publishes the i-th event, due in 1 to 5 seconds.
 func (r *rig) publishAhead(ctx context.Context, i int) error {
 	due := time.Now().Add(time.Second + rand.N(4*time.Second))
-	_, err := r.queue.PublishEvent(ctx, topic, body(i, due), due)
+	_, err := r.queue.PublishEvent(ctx, topic, measure.Body(i, due), due)
 	return err
-}
-
-// pace calls do for 0 to n-1, each at its time, whether or not earlier calls
-// have returned. It returns when all have.
-func pace(ctx context.Context, n, rate int, do func(i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var wg sync.WaitGroup
-	start := time.Now()
-	for sent := 0; sent < n; {
-		elapsed := time.Since(start)
-		for due := min(int(elapsed.Seconds()*float64(rate))+1, n); sent < due; sent++ {
-			i := sent
-			wg.Go(func() {
-				if err := do(i); err != nil {
-					cancel(fmt.Errorf("event %d: %w", i, err))
-				}
-			})
-		}
-		next := time.Duration(float64(sent) / float64(rate) * float64(time.Second))
-		if pause(ctx, max(next-elapsed, time.Millisecond)) != nil {
-			break
-		}
-	}
-	wg.Wait()
-	return context.Cause(ctx)
 }

@@ -38,16 +38,56 @@ func New[T any](limits Limits, size func(T) int, run func([]T)) *Group[T] {
 
 // Add queues items for the next batch; it does not wait.
 func (g *Group[T]) Add(items ...T) {
+	if g.queue(items...) {
+		go g.fly()
+	}
+}
+
+// Join queues an item. If a batch may leave now, it leaves in the caller's
+// goroutine, and Join returns when it has been run; else at once.
+func (g *Group[T]) Join(item T) {
+	if !g.queue(item) {
+		return
+	}
+	if batch := g.take(nil); len(batch) > 0 {
+		g.run(batch)
+		if g.leave() {
+			go g.fly()
+		}
+	}
+}
+
+// queue reports whether a flight may begin; then it has.
+func (g *Group[T]) queue(items ...T) (flight bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pending = append(g.pending, items...)
 	for _, item := range items {
 		g.sizes += g.size(item)
 	}
-	if len(g.pending) > 0 && (g.active == 0 || g.active == 1 && g.sizes >= g.limits.Crowd) {
+	flight = len(g.pending) > 0 && (g.active == 0 || g.active == 1 && g.sizes >= g.limits.Crowd)
+	if flight {
 		g.active++
-		go g.fly()
 	}
+	return flight
+}
+
+// leave ends a flight, unless there is enough for it to go on.
+func (g *Group[T]) leave() (stay bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.over()
+}
+
+// over ends the flight when nothing is left, or too little for two. The caller
+// holds mu.
+func (g *Group[T]) over() bool {
+	if len(g.pending) > 0 && (g.active == 1 || g.sizes >= g.limits.Crowd) {
+		return false
+	}
+	g.active--
+	g.idle.Broadcast()
+	return true
 }
 
 // Wait returns when everything added so far has been run.
@@ -73,14 +113,11 @@ func (g *Group[T]) fly() {
 	}
 }
 
-// take moves the next batch out of pending. It ends the flight when nothing is
-// left, or too little for two.
+// take moves the next batch out of pending; it is empty when the flight is over.
 func (g *Group[T]) take(batch []T) []T {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.pending) == 0 || g.active > 1 && g.sizes < g.limits.Crowd {
-		g.active--
-		g.idle.Broadcast()
+	if g.over() {
 		return nil
 	}
 	n, size := 0, 0

@@ -18,7 +18,7 @@ func Together(rdb redis.UniversalClient) redis.UniversalClient {
 		return rdb
 	}
 	t := &together{UniversalClient: rdb}
-	limits := coalesce.Limits{Len: 64, Size: 8192, Crowd: 128}
+	limits := coalesce.Limits{Len: 64, Size: 8192, Crowd: 64}
 	t.trips = coalesce.New(limits, func(tr *trip) int { return tr.size }, t.fly)
 	return t
 }
@@ -56,7 +56,7 @@ func (t *together) run(ctx context.Context, calls []*Call) {
 		tr.size += c.size()
 	}
 	tr.done.Add(1)
-	t.trips.Add(tr)
+	t.trips.Join(tr)
 	tr.done.Wait()
 }
 

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"context"
@@ -11,14 +11,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// meter reads what a server and this process have used up, over a connection of
-// its own.
-type meter struct {
+// Meter reads what a Redis server and this process have used up, over a
+// connection of its own.
+type Meter struct {
 	rdb *redis.Client
 }
 
-func newMeter(addr string) *meter {
-	return &meter{rdb: redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1})}
+// NewMeter is a meter of the server at addr. It connects when it is first used.
+func NewMeter(addr string) *Meter {
+	return &Meter{rdb: redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1})}
 }
 
 // reading is what has been used up at one moment.
@@ -33,14 +34,26 @@ type reading struct {
 	connections int64         // without the meter's
 }
 
-// spent is what was used up between two readings.
-type spent struct {
-	wall, client, redis time.Duration
-	commands, scripts   int64
-	memory, connections int64 // connections: how many there are
+// Spent is what was used up between two readings.
+type Spent struct {
+	Wall        time.Duration
+	Client      time.Duration // CPU of this process
+	Server      time.Duration // CPU of the server
+	Commands    int64         // the server ran, scripts' own included
+	Scripts     int64         // the server ran
+	Memory      int64         // bytes that the server has taken up
+	Connections int64         // that there are at the end
 }
 
-func (m *meter) read(ctx context.Context) (reading, error) {
+// Close closes the meter's connection.
+func (m *Meter) Close() error { return m.rdb.Close() }
+
+// Info is a section of the server's INFO by field.
+func (m *Meter) Info(ctx context.Context, section string) (map[string]string, error) {
+	return readInfo(ctx, m.rdb, section)
+}
+
+func (m *Meter) read(ctx context.Context) (reading, error) {
 	pipe := m.rdb.Pipeline()
 	sections := []string{"cpu", "stats", "commandstats", "memory", "clients", "cpu"}
 	replies := make([]*redis.StringCmd, len(sections))
@@ -53,7 +66,7 @@ func (m *meter) read(ctx context.Context) (reading, error) {
 	stats, calls := parseInfo(replies[1].Val()), parseInfo(replies[2].Val())
 	memory, clients := parseInfo(replies[3].Val()), parseInfo(replies[4].Val())
 	return reading{
-		at: time.Now(), client: ownCPU(),
+		at: time.Now(), client: OwnCPU(),
 		redisBefore: cpuOf(replies[0].Val()), redisAfter: cpuOf(replies[5].Val()),
 		commands:    number(stats["total_commands_processed"]) - callsOf(calls, "info", "config", "slowlog", "ping"),
 		scripts:     callsOf(calls, "evalsha", "eval"),
@@ -63,29 +76,29 @@ func (m *meter) read(ctx context.Context) (reading, error) {
 }
 
 // since is what was used up since an earlier reading.
-func (m *meter) since(ctx context.Context, from reading) (spent, error) {
+func (m *Meter) since(ctx context.Context, from reading) (Spent, error) {
 	to, err := m.read(ctx)
-	return spent{
-		wall: to.at.Sub(from.at), client: to.client - from.client, redis: to.redisBefore - from.redisAfter,
-		commands: to.commands - from.commands, scripts: to.scripts - from.scripts,
-		memory: to.memory - from.memory, connections: to.connections,
+	return Spent{
+		Wall: to.at.Sub(from.at), Client: to.client - from.client, Server: to.redisBefore - from.redisAfter,
+		Commands: to.commands - from.commands, Scripts: to.scripts - from.scripts,
+		Memory: to.memory - from.memory, Connections: to.connections,
 	}, err
 }
 
-// during is what do used up.
-func (m *meter) during(ctx context.Context, do func() error) (spent, error) {
+// During runs do and tells what was used up.
+func (m *Meter) During(ctx context.Context, do func() error) (Spent, error) {
 	from, err := m.read(ctx)
 	if err != nil {
-		return spent{}, err
+		return Spent{}, err
 	}
 	if err := do(); err != nil {
-		return spent{}, err
+		return Spent{}, err
 	}
 	return m.since(ctx, from)
 }
 
-// ownCPU is the CPU time of this process.
-func ownCPU() time.Duration {
+// OwnCPU is the CPU time of this process.
+func OwnCPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"context"
@@ -15,17 +15,17 @@ const (
 	slowOver = 3 * time.Millisecond // what no command should need
 )
 
-// slow is what the server's slow log says of commands that are not the meter's.
-type slow struct {
-	max   time.Duration
-	worst string // the slowest command and its first key
-	over  int    // commands slower than slowOver
-	all   int    // commands slower than slowFrom
+// Slow is what the server's slow log says of commands that are not the meter's.
+type Slow struct {
+	Max   time.Duration
+	Worst string // the slowest command and its first key
+	Over  int    // commands slower than 3 ms
+	All   int    // commands slower than 1 ms
 }
 
-// slowest runs do and looks at the commands it made the server run. Durations
+// Slowest runs do and looks at the commands it made the server run. Durations
 // are on the wall clock: on a busy machine the server may not have run meanwhile.
-func (m *meter) slowest(ctx context.Context, do func() error) (s slow, err error) {
+func (m *Meter) Slowest(ctx context.Context, do func() error) (s Slow, err error) {
 	before := make(map[string]string)
 	for name, value := range map[string]int64{"slowlog-log-slower-than": slowFrom.Microseconds(), "slowlog-max-len": 10_000} {
 		old, err := m.rdb.ConfigGet(ctx, name).Result()
@@ -57,22 +57,23 @@ func (m *meter) slowest(ctx context.Context, do func() error) (s slow, err error
 		if slices.Contains([]string{"info", "config", "slowlog", "ping"}, name) {
 			continue
 		}
-		s.all++
+		s.All++
 		if entry.Duration > slowOver {
-			s.over++
+			s.Over++
 		}
-		if entry.Duration > s.max {
-			s.max, s.worst = entry.Duration, name+firstKey(entry.Args)
+		if entry.Duration > s.Max {
+			s.Max, s.Worst = entry.Duration, name+firstKey(entry.Args)
 		}
 	}
 	return s, nil
 }
 
-func (s slow) figures() []figure {
-	return []figure{
-		{Name: "slowest command", Value: micros(s.max) / 1e3, Unit: "ms", Of: s.worst},
-		{Name: "commands over 1 ms", Value: float64(s.all)},
-		{Name: "over 3 ms", Value: float64(s.over)},
+// Figures are those of a row.
+func (s Slow) Figures() []Figure {
+	return []Figure{
+		{Name: "slowest command", Value: Micros(s.Max) / 1e3, Unit: "ms", Of: s.Worst},
+		{Name: "commands over 1 ms", Value: float64(s.All)},
+		{Name: "over 3 ms", Value: float64(s.Over)},
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 // controlEvery is rare enough to cost nothing that shows.
 const controlEvery = 50 * time.Millisecond
 
-// control runs do and tells how late a bare timer and a PING were meanwhile:
+// Control runs do and tells how late a bare timer and a PING were meanwhile:
 // lateness beyond that is the queue's, up to that it is the machine's.
-func (m *meter) control(ctx context.Context, do func() error) ([]figure, error) {
-	late := newLateness()
+func (m *Meter) Control(ctx context.Context, do func() error) ([]Figure, error) {
+	late := NewLateness()
 	until, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- m.ping(ctx, until, late) }()
 	err := do()
@@ -20,14 +20,14 @@ func (m *meter) control(ctx context.Context, do func() error) ([]figure, error) 
 	if pingErr := <-ended; err == nil && pingErr != nil {
 		err = fmt.Errorf("ping: %w", pingErr)
 	}
-	q := late.quantiles()
-	return []figure{
+	q := late.Quantiles()
+	return []Figure{
 		{Name: "timer+PING p99", Value: q.P99, Unit: "ms"},
 		{Name: "max", Value: q.Max, Unit: "ms"},
 	}, err
 }
 
-func (m *meter) ping(ctx context.Context, until <-chan struct{}, late *lateness) error {
+func (m *Meter) ping(ctx context.Context, until <-chan struct{}, late *Lateness) error {
 	for {
 		due := time.Now().Add(controlEvery)
 		select {
@@ -38,6 +38,6 @@ func (m *meter) ping(ctx context.Context, until <-chan struct{}, late *lateness)
 		if err := m.rdb.Ping(ctx).Err(); err != nil {
 			return err
 		}
-		late.add(time.Since(due))
+		late.Add(time.Since(due))
 	}
 }
