@@ -34,9 +34,9 @@ type publication struct {
 	done  chan struct{} // gets a value when event.Err says the outcome
 }
 
-// publications are those whose callers are gone: most of what one takes to make
-// is its channel.
-var publications = sync.Pool{New: func() any { return &publication{done: make(chan struct{}, 1)} }}
+// newPublication makes one for a queue's spares: its channel is most of what one
+// costs.
+func newPublication() any { return &publication{done: make(chan struct{}, 1)} }
 
 const (
 	queued = iota
@@ -76,13 +76,13 @@ func (q *Queue) PublishEvent(ctx context.Context, topic string, body []byte, eff
 	if err := ctx.Err(); err != nil {
 		return "", fmt.Errorf("dueq: publish to topic %q: not sent: %w", topic, err)
 	}
-	p := publications.Get().(*publication)
+	p := q.spares.Get().(*publication)
 	p.lane, p.event = t.lane(e.ID), e
 	p.state.Store(queued)
 	q.publishes.Add(p)
 	select {
 	case <-p.done:
-		publications.Put(p)
+		q.spares.Put(p)
 	case <-ctx.Done():
 		if p.state.CompareAndSwap(queued, withdrawn) {
 			return "", fmt.Errorf("dueq: publish to topic %q: not sent: %w", topic, context.Cause(ctx))

@@ -41,6 +41,7 @@ type Queue struct {
 	rdb         redis.UniversalClient
 	opts        Options
 	publishes   *coalesce.Group[*publication]
+	spares      sync.Pool // publications whose callers have their outcome
 	carrier     *carrier.Carrier
 	subscriber  *subscriber.Subscriber
 	checkServer sync.Once
@@ -87,6 +88,7 @@ func New(rdb redis.UniversalClient, opts Options) (*Queue, error) {
 	q.leases, q.endLeases = context.WithCancel(context.Background())
 	limits := coalesce.Limits{Len: readyqueue.MaxBatch, Size: maxBatchBytes, Crowd: crowd * perEvent}
 	q.publishes = coalesce.New(limits, (*publication).size, q.publish)
+	q.spares.New = newPublication
 	q.carrier = carrier.New(rdb, opts.Logger, opts.Fallback)
 	q.subscriber = subscriber.New(rdb, bucket.NewID(1, time.Now()), subscriber.Options{
 		Concurrency: opts.Concurrency, Lease: opts.Lease, HandlerTimeout: opts.HandlerTimeout,

@@ -1,17 +1,12 @@
 package bucket
 
 import (
-	_ "embed"
 	"strconv"
+	"strings"
 
 	"github.com/dueq-io/dueq/internal/key"
 	"github.com/dueq-io/dueq/internal/script"
 )
-
-//go:embed alarm.lua
-var alarmSource string
-
-var alarmScript = script.New(alarmSource)
 
 // insertion stores events with ids of our own making that are due later: a
 // transaction of plain commands, for half of what a script costs.
@@ -30,15 +25,16 @@ type group struct {
 
 func (s *insertion) lane() *key.Lane { return s.of }
 
-// call is HSET, then ZADD and ZRANGE (which shows the new head) for each
-// bucket, then HINCRBY.
+// call is TIME, HSET, HINCRBY, then ZADD and ZRANGE (which shows the new head)
+// for each bucket.
 func (s *insertion) call() *script.Call {
 	s.group()
 	store := append(make([]any, 0, 2+2*len(s.events)), "hset", s.of.Pool)
 	for _, e := range s.events {
 		store = append(store, &e.ID, &e.Record)
 	}
-	commands := append(make([][]any, 0, 2+2*len(s.groups)), store)
+	commands := append(make([][]any, 0, 3+2*len(s.groups)),
+		[]any{"time"}, store, []any{"hincrby", s.of.Stats, "published", len(s.events)})
 	for _, g := range s.groups {
 		name := s.of.Bucket(g.bucket)
 		add := append(make([]any, 0, 2+2*len(g.events)), "zadd", name)
@@ -47,7 +43,6 @@ func (s *insertion) call() *script.Call {
 		}
 		commands = append(commands, add, []any{"zrange", name, 0, 0})
 	}
-	commands = append(commands, []any{"hincrby", s.of.Stats, "published", len(s.events)})
 	return &script.Call{Commands: commands}
 }
 
@@ -70,23 +65,35 @@ func (s *insertion) group() {
 	}
 }
 
-func (s *insertion) take(c *script.Call) (alarm *script.Call) {
+// take sets the events' errors, and returns the alarm for the heads that moved
+// earlier: "" if none did.
+func (s *insertion) take(c *script.Call) (alarm string) {
 	err := callError(c, s.of, "publish")
 	for _, e := range s.events {
 		e.Err = err
 	}
 	if err != nil {
-		return nil
+		return ""
 	}
-	var heads []any
 	for i, g := range s.groups {
-		head, _ := c.Reply[2+2*i].([]any)
+		head, _ := c.Reply[4+2*i].([]any)
 		if len(head) == 1 && head[0] == g.first.ID {
-			heads = append(heads, strconv.Itoa(g.bucket)+"="+strconv.FormatInt(g.first.Due, 10))
+			alarm += " " + strconv.Itoa(g.bucket) + "=" + strconv.FormatInt(g.first.Due, 10)
 		}
 	}
-	if heads == nil {
-		return nil
+	if alarm == "" {
+		return ""
 	}
-	return &script.Call{Script: alarmScript, Keys: []string{s.of.Pool}, Args: append([]any{s.of.Alarm}, heads...)}
+	return micros(c.Reply[0]) + alarm
+}
+
+// micros joins the seconds and microseconds that TIME returns.
+func micros(reply any) string {
+	parts, _ := reply.([]any)
+	if len(parts) != 2 {
+		return "0"
+	}
+	seconds, _ := parts[0].(string)
+	rest, _ := parts[1].(string)
+	return seconds + strings.Repeat("0", max(0, 6-len(rest))) + rest
 }

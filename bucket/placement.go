@@ -86,7 +86,7 @@ func (s *placement) bucket(i int) int {
 }
 
 // take sets the events' errors. The script has told the carriers itself.
-func (s *placement) take(c *script.Call) (alarm *script.Call) {
+func (s *placement) take(c *script.Call) (alarm string) {
 	err := callError(c, s.of, "publish")
 	var outcomes []any
 	if err == nil {
@@ -109,5 +109,5 @@ func (s *placement) take(c *script.Call) (alarm *script.Call) {
 			e.Err = e.same.Err
 		}
 	}
-	return nil
+	return ""
 }

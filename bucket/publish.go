@@ -80,16 +80,14 @@ func Publish(ctx context.Context, rdb redis.UniversalClient, batches []Batch) {
 		}
 		script.RunAll(ctx, rdb, calls)
 		var again []step
-		var alarms []*script.Call
 		for i, s := range steps {
 			if stored, stale := staleCounts(calls[i]); stale && try < maxTries {
 				s.lane().Learn(stored)
 				again = append(again, s)
-			} else if alarm := s.take(calls[i]); alarm != nil {
-				alarms = append(alarms, alarm)
+			} else if alarm := s.take(calls[i]); alarm != "" {
+				rdb.Publish(ctx, s.lane().Alarm, alarm) // if it is lost, that costs time, no event
 			}
 		}
-		script.RunAll(ctx, rdb, alarms) // a lost alarm costs time, no event
 		steps = again
 	}
 }
@@ -98,9 +96,9 @@ func Publish(ctx context.Context, rdb redis.UniversalClient, batches []Batch) {
 type step interface {
 	lane() *key.Lane
 	call() *script.Call
-	// take sets the events' errors, and returns the call that tells the
-	// carriers, if that is still to be done.
-	take(c *script.Call) (alarm *script.Call)
+	// take sets the events' errors, and returns what the carriers are still to
+	// be told, or "".
+	take(c *script.Call) (alarm string)
 }
 
 // steps sorts a batch's events: those that need no look at what Redis has, and

@@ -20,7 +20,7 @@ type delivery struct {
 	lane     *Lane
 	session  string
 	id       string
-	event    *Event // without a body; nil: it cannot be delivered
+	event    Event // without a body
 	body     string
 	attempts readyqueue.Attempts
 	claimed  time.Time
@@ -28,9 +28,10 @@ type delivery struct {
 	doubtful bool   // the lane's mu guards it; see [Lane.doubt]
 
 	settled atomic.Bool // its outcome is decided, or its lease lost
+	ending  ending      // its outcome
 
-	mu     sync.Mutex
-	cancel context.CancelCauseFunc // while a handler runs
+	mu  sync.Mutex
+	ctx *handlerContext // while a function of the user's runs
 }
 
 // handle runs the handlers that have not succeeded yet, and settles the outcome.
@@ -47,8 +48,8 @@ func (t *Topic) handle(d *delivery) {
 		t.fail(d, errors.New(d.attempts.Cause))
 		return
 	}
-	ctx, cancel := d.start(t.s.handlers, t.s.opts.HandlerTimeout)
-	defer cancel()
+	ctx := t.start(d)
+	defer ctx.end(nil)
 	exited := true
 	defer func() {
 		if exited {
@@ -60,25 +61,21 @@ func (t *Topic) handle(d *delivery) {
 	t.conclude(ctx, d, err)
 }
 
-// start makes the handler's context.
-func (d *delivery) start(parent context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	ctx, cancelTimeout := context.WithTimeoutCause(parent, timeout, ErrHandlerTimeout)
-	ctx, cancel := context.WithCancelCause(ctx)
+// start makes the context for a function of the user's.
+func (t *Topic) start(d *delivery) *handlerContext {
+	ctx := newHandlerContext(t.s.handlers, t.s.opts.HandlerTimeout)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.cancel = cancel
-	return ctx, func() {
-		cancel(nil)
-		cancelTimeout()
-	}
+	d.ctx = ctx
+	return ctx
 }
 
 // cancelWith ends the handler's context.
 func (d *delivery) cancelWith(cause error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.cancel != nil {
-		d.cancel(cause)
+	if d.ctx != nil {
+		d.ctx.end(cause)
 	}
 }
 
@@ -115,7 +112,7 @@ func (t *Topic) run(ctx context.Context, d *delivery) error {
 
 // copy is the event for one function of the user's, which may change it.
 func (d *delivery) copy() *Event {
-	e := *d.event
+	e := d.event
 	e.Body, e.Metadata = []byte(d.body), maps.Clone(e.Metadata)
 	return &e
 }
@@ -191,8 +188,8 @@ func (d *delivery) giveBack() {
 func (t *Topic) fail(d *delivery, cause error) {
 	s := readyqueue.Settlement{Outcome: readyqueue.Bury, Attempts: d.attempts}
 	if persist := t.s.opts.PersistFn; persist != nil {
-		ctx, cancel := d.start(t.s.handlers, t.s.opts.HandlerTimeout)
-		defer cancel()
+		ctx := t.start(d)
+		defer ctx.end(nil)
 		err := call(func() error { return persist(ctx, d.copy(), cause) })
 		switch stopped := context.Cause(ctx); {
 		case err == nil:
@@ -216,5 +213,6 @@ func (d *delivery) settle(s readyqueue.Settlement) {
 		return
 	}
 	s.ID = d.id
-	d.lane.s.settles.Add(&ending{delivery: d, Settlement: s})
+	d.ending = ending{delivery: d, Settlement: s}
+	d.lane.s.settles.Add(&d.ending)
 }

@@ -126,22 +126,22 @@ func (l *Lane) end(start time.Time, claim readyqueue.Claim, leases []readyqueue.
 	deliveries := make([]*delivery, 0, len(leases))
 	now := time.Now()
 	for i := range leases {
-		d := l.deliver(&leases[i], claim.Session, now)
+		d, sound := l.deliver(&leases[i], claim.Session, now)
 		if old := l.leases[d.id]; old != nil { // its settlement took effect, though we were not told
 			old.end(ErrLeaseLost)
 		}
 		l.leases[d.id] = d
-		if d.event != nil {
+		if sound {
 			deliveries = append(deliveries, d)
 		}
 	}
 	return deliveries
 }
 
-// deliver makes a delivery of a lease. One that cannot be delivered is settled
-// at once and has no event.
-func (l *Lane) deliver(lease *readyqueue.Lease, session string, now time.Time) *delivery {
-	d := &delivery{
+// deliver makes a delivery of a lease. One that is not sound is settled at once:
+// no handler can have it.
+func (l *Lane) deliver(lease *readyqueue.Lease, session string, now time.Time) (d *delivery, sound bool) {
+	d = &delivery{
 		lane: l, session: session, id: lease.ID, attempts: lease.Attempts,
 		claimed: now, record: xxhash.Sum64String(lease.Record),
 	}
@@ -149,7 +149,7 @@ func (l *Lane) deliver(lease *readyqueue.Lease, session string, now time.Time) *
 		l.s.opts.Logger.Warn("an id without a record was forgotten",
 			zap.String("topic", l.key.Topic), zap.String("id", lease.ID))
 		d.settle(readyqueue.Settlement{Outcome: readyqueue.Ack})
-		return d
+		return d, false
 	}
 	record, body, err := pool.Split(lease.Record)
 	if err != nil {
@@ -157,10 +157,10 @@ func (l *Lane) deliver(lease *readyqueue.Lease, session string, now time.Time) *
 		l.s.opts.Logger.Error("an unreadable event was put among the dead",
 			zap.String("topic", l.key.Topic), zap.String("id", lease.ID), zap.Error(err))
 		d.settle(readyqueue.Settlement{Outcome: readyqueue.Bury, Attempts: d.attempts})
-		return d
+		return d, false
 	}
 	d.body = body
-	d.event = &Event{
+	d.event = Event{
 		ID: lease.ID, Topic: l.key.Topic,
 		EffectTime: time.UnixMilli(record.EffectTime), Attempt: lease.Attempts.Count + 1,
 		MaxAttempts: record.MaxAttempts, Metadata: record.Metadata,
@@ -168,7 +168,7 @@ func (l *Lane) deliver(lease *readyqueue.Lease, session string, now time.Time) *
 	if d.event.MaxAttempts == 0 {
 		d.event.MaxAttempts = l.s.opts.MaxAttempts
 	}
-	return d
+	return d, true
 }
 
 // forget drops a lease that has ended.

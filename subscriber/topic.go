@@ -22,6 +22,7 @@ type Topic struct {
 	lanes    []*Lane
 	waiting  fifo          // claimed, not started
 	running  int           // workers
+	starting bool          // one of them has not taken an event yet
 	claiming int           // asked for, not yet here
 	pace     time.Duration // what a handler takes, a moving average; 0: not known yet
 	closed   bool          // nothing is claimed or started any more
@@ -62,13 +63,27 @@ func (t *Topic) accept(reserved int, deliveries []*delivery) {
 		return
 	}
 	t.waiting.push(deliveries)
-	for i := 0; i < len(deliveries) && t.running < t.s.opts.Concurrency; i++ {
-		t.running++
-		t.s.workers.Go(t.work)
-	}
+	t.hire()
 	if len(deliveries) < reserved { // other lanes may have found no room meanwhile
 		t.feed()
 	}
+}
+
+// hire starts a worker if events wait and none is starting already: that one
+// will start the next. So quick handlers get by with few workers, and slow ones
+// have as many as they may soon.
+func (t *Topic) hire() {
+	if t.starting || t.waiting.len() == 0 || t.running == t.s.opts.Concurrency {
+		return
+	}
+	t.starting = true
+	t.running++
+	t.s.workers.Go(func() {
+		t.mu.Lock()
+		t.starting = false
+		t.mu.Unlock()
+		t.work()
+	})
 }
 
 // feed makes the lanes that are known to have more claim it.
@@ -119,6 +134,7 @@ func (t *Topic) next(took time.Duration) *delivery {
 	if d == nil {
 		t.running--
 	}
+	t.hire()
 	if t.room() > t.ahead()/2 {
 		t.feed()
 	}

@@ -35,7 +35,7 @@ type Call struct {
 	Keys   []string
 	Args   []any
 
-	Commands [][]any // instead of a script: a transaction; the second word of each command is a key
+	Commands [][]any // instead of a script: a transaction; a command's second word is a key of the lane
 
 	Reply []any // set by Run: the script's table, or the replies of the commands
 	Err   error // set by Run

@@ -14,10 +14,21 @@ import (
 func (c *Call) transaction(ctx context.Context) []once {
 	cmds := make([]once, 0, 2+len(c.Commands))
 	cmds = append(cmds, newOnce(ctx, 0, []any{"multi"}))
-	for _, words := range c.Commands {
-		cmds = append(cmds, newOnce(ctx, 1, words))
-	}
+	cmds = append(cmds, c.plain(ctx)...)
 	return append(cmds, newOnce(ctx, 0, []any{"exec"}))
+}
+
+// plain are the commands by themselves.
+func (c *Call) plain(ctx context.Context) []once {
+	cmds := make([]once, len(c.Commands))
+	for i, words := range c.Commands {
+		firstKey := 1
+		if len(words) == 1 { // TIME
+			firstKey = 0
+		}
+		cmds[i] = newOnce(ctx, int8(firstKey), words)
+	}
+	return cmds
 }
 
 // eachAlone sends each transaction by itself, as a cluster needs it, and
@@ -35,10 +46,9 @@ func eachAlone(ctx context.Context, rdb redis.UniversalClient, calls []*Call, wg
 
 func (c *Call) runTransaction(ctx context.Context, rdb redis.UniversalClient) {
 	pipe := rdb.TxPipeline()
-	cmds := make([]once, len(c.Commands))
-	for i, words := range c.Commands {
-		cmds[i] = newOnce(ctx, 1, words)
-		_ = pipe.Process(ctx, cmds[i])
+	cmds := c.plain(ctx)
+	for _, cmd := range cmds {
+		_ = pipe.Process(ctx, cmd)
 	}
 	_, c.Err = pipe.Exec(ctx)
 	c.Reply = make([]any, len(cmds))
