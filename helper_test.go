@@ -244,8 +244,10 @@ func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	return func(ctx context.Context, cmds []redis.Cmder) error { return h.pipeline(ctx, cmds, next) }
 }
 
-// isScript reports whether a command runs a script.
-func isScript(cmd redis.Cmder) bool { return strings.HasPrefix(cmd.Name(), "eval") }
+// isMove reports whether a command runs a script or a transaction.
+func isMove(cmd redis.Cmder) bool {
+	return strings.HasPrefix(cmd.Name(), "eval") || cmd.Name() == "exec"
+}
 
 // conservation returns, in one step, what is wrong in the keys that match the
 // patterns: every id in a pool must be in exactly one of a bucket, ready, a held

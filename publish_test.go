@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,19 +20,19 @@ import (
 	"github.com/dueq-io/dueq/internal/redistest"
 )
 
-// onScripts makes a client whose round trips with scripts go through do, which
+// onMoves makes a client whose round trips with moves go through do, which
 // may run them by calling next.
-func onScripts(env *redistest.Env, do func(cmds []redis.Cmder, next func() error) error) *redis.Client {
+func onMoves(env *redistest.Env, do func(cmds []redis.Cmder, next func() error) error) *redis.Client {
 	rdb := env.NewClient()
 	rdb.AddHook(&hook{
 		command: func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
-			if !isScript(cmd) {
+			if !isMove(cmd) {
 				return next(ctx, cmd)
 			}
 			return do([]redis.Cmder{cmd}, func() error { return next(ctx, cmd) })
 		},
 		pipeline: func(ctx context.Context, cmds []redis.Cmder, next redis.ProcessPipelineHook) error {
-			if !isScript(cmds[0]) {
+			if !slices.ContainsFunc(cmds, isMove) {
 				return next(ctx, cmds)
 			}
 			return do(cmds, func() error { return next(ctx, cmds) })
@@ -135,17 +136,21 @@ func TestPublishesTravelTogether(t *testing.T) {
 		var calls, events atomic.Int64
 		release := make(chan struct{})
 		serve := func(cmd redis.Cmder) {
-			if c, ok := cmd.(interface{ SetVal(any) }); ok && isScript(cmd) {
+			if c, ok := cmd.(interface{ SetVal(any) }); ok && isMove(cmd) {
 				calls.Add(1)
-				events.Add(int64(cmd.Args()[3+cmd.Args()[2].(int)+4].(int))) // ARGV 5
-				c.SetVal([]any{"ok", []any{}})
+				for _, arg := range cmd.Args() {
+					if text, ok := arg.(*string); ok && strings.HasPrefix(*text, `{"v":1,`) {
+						events.Add(1)
+					}
+				}
+				c.SetVal([]any{"ok", ""})
 			}
 		}
 		rdb := redis.NewClient(&redis.Options{Addr: "192.0.2.1:1"}) // never dialled
 		defer func() { _ = rdb.Close() }()
 		rdb.AddHook(&hook{
 			command: func(_ context.Context, cmd redis.Cmder, _ redis.ProcessHook) error {
-				if isScript(cmd) {
+				if isMove(cmd) {
 					<-release
 				}
 				serve(cmd)
@@ -166,7 +171,7 @@ func TestPublishesTravelTogether(t *testing.T) {
 		var wg sync.WaitGroup
 		for range n {
 			wg.Go(func() {
-				if _, err := q.PublishEvent(t.Context(), topic, nil, time.Now()); err != nil {
+				if _, err := q.PublishEvent(t.Context(), topic, nil, past()); err != nil {
 					t.Error(err)
 				}
 			})
@@ -184,7 +189,7 @@ func TestManyPublishers(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		const goroutines, each = 64, 40
 		var trips atomic.Int64
-		q := newQueueOn(t, env, onScripts(env, func(_ []redis.Cmder, next func() error) error {
+		q := newQueueOn(t, env, onMoves(env, func(_ []redis.Cmder, next func() error) error {
 			trips.Add(1)
 			return next()
 		}), dueq.Options{})
@@ -227,7 +232,7 @@ func TestManyPublishers(t *testing.T) {
 func TestPublishWhoseCtxEnds(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		entered, release := make(chan struct{}, 100), make(chan struct{})
-		q := newQueueOn(t, env, onScripts(env, func(_ []redis.Cmder, next func() error) error {
+		q := newQueueOn(t, env, onMoves(env, func(_ []redis.Cmder, next func() error) error {
 			entered <- struct{}{}
 			<-release
 			return next()
@@ -285,7 +290,7 @@ func TestPublishThatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 				var failing atomic.Bool
-				q := newQueueOn(t, env, onScripts(env, func(cmds []redis.Cmder, next func() error) error {
+				q := newQueueOn(t, env, onMoves(env, func(cmds []redis.Cmder, next func() error) error {
 					if !failing.Load() {
 						return next()
 					}
@@ -371,7 +376,7 @@ func TestPublishEventsThatFailHalfWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 				var trips atomic.Int64
-				q := newQueueOn(t, env, onScripts(env, func(cmds []redis.Cmder, next func() error) error {
+				q := newQueueOn(t, env, onMoves(env, func(cmds []redis.Cmder, next func() error) error {
 					if trips.Add(1)%3 != 0 {
 						return next()
 					}
@@ -427,7 +432,7 @@ func TestPublishEventsWhoseCtxEnds(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var trips atomic.Int64
-		q := newQueueOn(t, env, onScripts(env, func(_ []redis.Cmder, next func() error) error {
+		q := newQueueOn(t, env, onMoves(env, func(_ []redis.Cmder, next func() error) error {
 			if trips.Add(1) == 2 {
 				cancel()
 			}
@@ -496,7 +501,7 @@ func TestKeysOfOneCallKeepTheirOrder(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		var trips atomic.Int32
 		overtaken := make(chan struct{})
-		q := newQueueOn(t, env, onScripts(env, func(_ []redis.Cmder, next func() error) error {
+		q := newQueueOn(t, env, onMoves(env, func(_ []redis.Cmder, next func() error) error {
 			switch trips.Add(1) {
 			case 1: // the first batch is slow
 				select {

@@ -18,23 +18,27 @@ var publishScript = script.New(publishSource)
 type placement struct {
 	of     *key.Lane
 	events []*Event
+	folded int         // events for which another of them stands
 	counts *key.Counts // with which the last call was made
-
-	fresh  []*Event    // with ids of our own making
-	keyed  []*Event    // with ids that may exist
-	folded int         // events for which one of keyed stands
-	keys   []string    // KEYS
+	keyed  []*Event    // in the order of the last call
+	keys   []string    // its KEYS
 	index  map[int]int // in KEYS, by bucket
 }
 
 func (s *placement) lane() *key.Lane { return s.of }
+
+// visit is what one group of the script's arguments says: events of one bucket,
+// no id twice.
+type visit struct {
+	bucket       int
+	fresh, keyed []*Event
+}
 
 // fold lets the first of several equal keys that are to be kept stand for all.
 func (s *placement) fold() {
 	var last map[string]*Event
 	for _, e := range s.events {
 		if !e.Keyed {
-			s.fresh = append(s.fresh, e)
 			continue
 		}
 		if f := last[e.ID]; f != nil && f.Policy == Keep && e.Policy == Keep {
@@ -46,31 +50,69 @@ func (s *placement) fold() {
 			last = make(map[string]*Event)
 		}
 		last[e.ID] = e
-		s.keyed = append(s.keyed, e)
 	}
+}
+
+// visits sorts the events by bucket. An id that occurs again is visited once
+// more after all others.
+func (s *placement) visits() []visit {
+	var first, repeats []visit
+	index := make(map[int]int, 1)
+	seen := make(map[string]bool)
+	for _, e := range s.events {
+		if e.same != nil {
+			continue
+		}
+		home := s.of.Home(e.ID)
+		if e.Keyed && seen[e.ID] {
+			repeats = append(repeats, visit{bucket: home, keyed: []*Event{e}})
+			continue
+		}
+		i, ok := index[home]
+		if !ok {
+			i = len(first)
+			index[home] = i
+			first = append(first, visit{bucket: home})
+		}
+		if e.Keyed {
+			seen[e.ID] = true
+			first[i].keyed = append(first[i].keyed, e)
+		} else {
+			first[i].fresh = append(first[i].fresh, e)
+		}
+	}
+	return append(first, repeats...)
 }
 
 // call builds the publish script's arguments; publish.lua says how they lie.
 func (s *placement) call() *script.Call {
 	s.counts = s.of.Counts()
+	s.keyed = s.keyed[:0]
 	s.keys = fixedKeys(s.of, 1)
 	s.index = make(map[int]int, 1)
-	homes := len(s.counts.Homes(""))
-	args := make([]any, 0, 8+5*len(s.fresh)+(4+2*homes)*len(s.keyed))
-	args = append(args, s.counts.Stored, s.counts.Wanted, HighWater, s.of.Alarm, len(s.fresh), len(s.keyed), homes, s.folded)
-	for _, e := range s.fresh {
-		args = append(args, &e.ID, &e.Record)
-	}
-	for _, e := range s.fresh {
-		home := s.of.Home(e.ID)
-		args = append(args, &e.Due, s.bucket(home), home)
-	}
-	for _, e := range s.keyed {
-		args = append(args, &e.ID, &e.Record, &e.Due, e.Policy.String())
-		for _, home := range s.counts.Homes(e.ID) {
-			args = append(args, s.bucket(home), home)
+	others := s.counts.Others()
+	visits := s.visits()
+	args := make([]any, 7, 7+4*len(visits)+(4+others)*len(s.events))
+	for _, v := range visits {
+		args = append(args, s.bucket(v.bucket), v.bucket, len(v.fresh), len(v.keyed))
+		for _, e := range v.fresh {
+			args = append(args, &e.ID, &e.Record, &e.Due)
 		}
+		for _, e := range v.keyed {
+			args = append(args, &e.ID, &e.Record, &e.Due, e.Policy.String())
+			if others > 0 {
+				for _, home := range s.counts.Homes(e.ID)[1:] {
+					args = append(args, s.bucket(home))
+				}
+			}
+		}
+		s.keyed = append(s.keyed, v.keyed...)
 	}
+	anyKeyed := ""
+	if len(s.keyed) > 0 {
+		anyKeyed = "1"
+	}
+	copy(args, []any{s.counts.Stored, s.counts.Wanted, HighWater, s.of.Alarm, anyKeyed, others, s.folded})
 	return &script.Call{Script: publishScript, Keys: s.keys, Args: args}
 }
 
@@ -88,19 +130,18 @@ func (s *placement) bucket(i int) int {
 // take sets the events' errors. The script has told the carriers itself.
 func (s *placement) take(c *script.Call) (alarm string) {
 	err := callError(c, s.of, "publish")
-	var outcomes []any
+	var outcomes string
 	if err == nil {
 		if s.counts.Stored != s.counts.Wanted {
 			s.of.Learn(s.counts.Wanted)
 		}
-		outcomes, _ = c.Reply[1].([]any)
+		outcomes, _ = c.Reply[1].(string)
 	}
-	for _, e := range s.fresh {
+	for _, e := range s.events {
 		e.Err = err
 	}
 	for i, e := range s.keyed {
-		e.Err = err
-		if err == nil && outcomes[i] == "duplicate" {
+		if i < len(outcomes) && outcomes[i] == 'd' {
 			e.Err = fmt.Errorf("bucket: topic %q, id %q: %w", s.of.Topic, e.ID, ErrDuplicateID)
 		}
 	}

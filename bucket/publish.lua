@@ -1,19 +1,19 @@
 -- publish: stores events and schedules them; those already due go straight to ready while it has room.
 -- KEYS 1 pool  2 ready  3 bell  4 meta  5 stats  6 attempts  7 again  8 dead  9.. buckets
 -- ARGV 1 bucket counts as the caller knows them  2 bucket counts to register: not looked at if both are the same and no
---      event is keyed  3 most ids in ready  4 alarm channel
---      5 number of new events  6 number of keyed events  7 homes per keyed event
---      8 number of events for which one of the keyed events stands, too: they are kept
---      then new events: id, record; then once more: due (ms), KEYS index and index of its bucket
---      then keyed events: id, record, due (ms), policy (reject, keep, replace), and for each home: KEYS index, bucket index
--- returns {'ok', outcome of each keyed event: 'stored', 'kept' or 'duplicate'}
+--      event is keyed  3 most ids in ready  4 alarm channel  5 '1' if events are keyed  6 buckets of other counts in
+--      which a keyed event may lie  7 number of events for which one of the keyed events stands, too: they are kept
+--      then groups, in each of which an id occurs once: KEYS index and index of a bucket, number of new events, number of
+--      keyed events, and for each: id, record, due (ms); if keyed, also policy (reject, keep, replace) and the KEYS
+--      index of each bucket of another count
+-- returns {'ok', the outcomes of the keyed events, a letter each: (s)tored, (k)ept, (d)uplicate}
 --      or {'counts', the bucket counts in Redis}: nothing was done, learn them and call again
 local pool, ready, bell, meta, stats, attempts, again, dead =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local known, wanted, high_water, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local fresh, keyed, homes = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local any_keyed, others, folded = ARGV[5] == '1', tonumber(ARGV[6]), tonumber(ARGV[7])
 
-if known ~= wanted or keyed > 0 then
+if known ~= wanted or any_keyed then
   local stored = redis.call('HGET', meta, 'buckets') or ''
   if stored ~= known then
     return { 'counts', stored }
@@ -27,6 +27,9 @@ local now, now_us = clock()
 local alarms = {}
 local room = nil
 local rang = false
+local failures = any_keyed and redis.call('EXISTS', attempts) == 1
+local outcomes = {}
+local count = { published = 0, kept = folded, duplicates = 0 }
 
 -- whether something that is due may go to ready: else it waits in its bucket
 local function admit(due)
@@ -38,36 +41,35 @@ local function admit(due)
   return room >= 0
 end
 
-local at = 8
-if fresh > 0 then
-  redis.call('HSET', pool, unpack(ARGV, at + 1, at + 2 * fresh))
-  redis.call('HINCRBY', stats, 'published', fresh)
-  local due_now = {}
-  for i = 1, fresh do
-    local id, from = ARGV[at + 2 * i - 1], at + 2 * fresh + 3 * i - 2
-    if admit(ARGV[from]) then
-      due_now[#due_now + 1] = id
+-- stores new events, from ARGV[at + 1] on
+local function insert(bucket, index, at, n)
+  local records, ids_due, ids_ahead = {}, {}, {}
+  for i = at + 1, at + 3 * n, 3 do
+    local id, due = ARGV[i], ARGV[i + 2]
+    records[#records + 1] = id
+    records[#records + 1] = ARGV[i + 1]
+    if admit(due) then
+      ids_due[#ids_due + 1] = id
     else
-      schedule(KEYS[tonumber(ARGV[from + 1])], ARGV[from + 2], id, ARGV[from], alarms)
+      ids_ahead[#ids_ahead + 1] = due
+      ids_ahead[#ids_ahead + 1] = id
     end
   end
-  if #due_now > 0 then
-    redis.call('RPUSH', ready, unpack(due_now))
+  redis.call('HSET', pool, unpack(records))
+  if #ids_due > 0 then
+    redis.call('RPUSH', ready, unpack(ids_due))
   end
-  at = at + 5 * fresh
-end
-
--- the bucket in which id lies
-local function find(id, from)
-  for i = from + 1, from + 2 * homes, 2 do
-    local bucket = KEYS[tonumber(ARGV[i])]
-    if redis.call('ZSCORE', bucket, id) then
-      return bucket
+  if #ids_ahead > 0 then
+    redis.call('ZADD', bucket, unpack(ids_ahead))
+    local head = redis.call('ZRANGE', bucket, 0, 0, 'WITHSCORES')
+    for i = 2, #ids_ahead, 2 do
+      if ids_ahead[i] == head[1] then
+        alarms[#alarms + 1] = index .. '=' .. ids_ahead[i - 1]
+      end
     end
   end
+  count.published = count.published + n
 end
-
-local failures = keyed > 0 and redis.call('EXISTS', attempts) == 1
 
 -- what is kept has not seen this publish: handlers that have succeeded run again, too
 local function keep(id)
@@ -75,22 +77,21 @@ local function keep(id)
   if state then
     redis.call('HSET', attempts, id, undone(state))
   end
-  return 'kept'
+  return 'k'
 end
 
-local function publish(id, record, due, policy, from)
-  local bucket = find(id, from)
-  if bucket and policy == 'keep' then
+-- publishes an event that lies in the bucket found, or in none
+local function publish(id, record, due, policy, home, index, found)
+  if found and policy == 'keep' then
     return keep(id)
   end
-  local home, index = KEYS[tonumber(ARGV[from + 1])], ARGV[from + 2]
-  if bucket or redis.call('HEXISTS', pool, id) == 1 then
+  if found or redis.call('HEXISTS', pool, id) == 1 then
     if policy == 'reject' then
-      return 'duplicate'
+      return 'd'
     end
     local free
-    if bucket then
-      free = redis.call('ZREM', bucket, id)
+    if found then
+      free = redis.call('ZREM', found, id)
     else
       free = redis.call('ZREM', dead, id)
       if free == 0 and policy == 'replace' then
@@ -104,7 +105,7 @@ local function publish(id, record, due, policy, from)
       end
       redis.call('HSET', pool, id, record)
       redis.call('HSET', again, id, 'replace:' .. due .. ':' .. index)
-      return 'stored'
+      return 's'
     end
     redis.call('HDEL', attempts, id)
     redis.call('HDEL', again, id)
@@ -115,25 +116,53 @@ local function publish(id, record, due, policy, from)
   else
     schedule(home, index, id, due, alarms)
   end
-  return 'stored'
+  return 's'
 end
 
-local outcomes = {}
-local count = { stored = 0, kept = tonumber(ARGV[8]), duplicate = 0 }
-for i = 1, keyed do
-  local outcome = publish(ARGV[at + 1], ARGV[at + 2], ARGV[at + 3], ARGV[at + 4], at + 4)
-  at = at + 4 + 2 * homes
-  outcomes[i] = outcome
-  count[outcome] = count[outcome] + 1
-end
-for outcome, field in pairs({ stored = 'published', kept = 'kept', duplicate = 'duplicates' }) do
-  if count[outcome] > 0 then
-    redis.call('HINCRBY', stats, field, count[outcome])
+-- publishes keyed events, from ARGV[at + 1] on
+local function publish_keyed(bucket, index, at, n)
+  local size = 4 + others
+  local ids = {}
+  for i = 1, n do
+    ids[i] = ARGV[at + (i - 1) * size + 1]
+  end
+  local scores = redis.call('ZMSCORE', bucket, unpack(ids))
+  for i = 1, n do
+    local from = at + (i - 1) * size
+    local found = scores[i] and bucket
+    for j = from + 5, from + size do
+      if not found and redis.call('ZSCORE', KEYS[tonumber(ARGV[j])], ids[i]) then
+        found = KEYS[tonumber(ARGV[j])]
+      end
+    end
+    local outcome = publish(ids[i], ARGV[from + 2], ARGV[from + 3], ARGV[from + 4], bucket, index, found)
+    local field = outcome == 'k' and 'kept' or outcome == 's' and 'published' or 'duplicates'
+    count[field] = count[field] + 1
+    outcomes[#outcomes + 1] = outcome
   end
 end
 
+local at = 7
+while at < #ARGV do
+  local bucket, index, fresh, keyed = KEYS[tonumber(ARGV[at + 1])], ARGV[at + 2], tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])
+  at = at + 4
+  if fresh > 0 then
+    insert(bucket, index, at, fresh)
+    at = at + 3 * fresh
+  end
+  if keyed > 0 then
+    publish_keyed(bucket, index, at, keyed)
+    at = at + (4 + others) * keyed
+  end
+end
+
+for field, n in pairs(count) do
+  if n > 0 then
+    redis.call('HINCRBY', stats, field, n)
+  end
+end
 if rang then
   ring(ready, bell)
 end
 alarm(channel, now_us, alarms)
-return { 'ok', outcomes }
+return { 'ok', table.concat(outcomes) }

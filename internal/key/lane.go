@@ -47,6 +47,10 @@ func (c *Counts) Homes(id string) []int {
 	return homes
 }
 
+// Others is how many homes an id has besides the one that this process puts it
+// into.
+func (c *Counts) Others() int { return len(c.known) - 1 }
+
 // Buckets is how many buckets may hold events: the largest count.
 func (c *Counts) Buckets() int { return slices.Max(c.known) }
 
