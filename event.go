@@ -64,6 +64,20 @@ type publishOptions struct {
 	hasID bool
 }
 
+// with applies options.
+func (e NewEvent) with(opts []PublishOption) (NewEvent, error) {
+	o := publishOptions{NewEvent: e}
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&o)
+		}
+	}
+	if o.hasID && o.ID == "" {
+		return e, fmt.Errorf("%w: it is empty", ErrIDInvalid)
+	}
+	return o.NewEvent, nil
+}
+
 // WithID gives the event an id of the caller's. What a second publish with the
 // same id does says [WithKeyPolicy]. The id is free again the moment its event
 // is gone.
@@ -101,33 +115,33 @@ func RetryAfter(d time.Duration, cause error) error { return subscriber.RetryAft
 func SkipRetry(cause error) error { return subscriber.SkipRetry(cause) }
 
 // prepare checks an event and makes it ready for its bucket.
-func (q *Queue) prepare(e *NewEvent) (*bucket.Event, error) {
+func (q *Queue) prepare(e *NewEvent, now time.Time) (b bucket.Event, err error) {
 	keyed := e.ID != ""
 	if keyed {
 		if err := key.CheckID(e.ID); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrIDInvalid, err)
+			return b, fmt.Errorf("%w: %w", ErrIDInvalid, err)
 		}
 	}
 	if len(e.Body) > q.opts.MaxBody {
-		return nil, fmt.Errorf("%w: %d bytes, MaxBody is %d", ErrBodyTooLarge, len(e.Body), q.opts.MaxBody)
+		return b, fmt.Errorf("%w: %d bytes, MaxBody is %d", ErrBodyTooLarge, len(e.Body), q.opts.MaxBody)
 	}
-	if err := checkEvent(e); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrEventInvalid, err)
+	if err := checkEvent(e, now); err != nil {
+		return b, fmt.Errorf("%w: %w", ErrEventInvalid, err)
 	}
 	due := millis(e.EffectTime)
 	record := pool.Record{EffectTime: due, MaxAttempts: e.MaxAttempts, Metadata: e.Metadata, Body: e.Body}
 	text, err := record.Encode()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrEventInvalid, err)
+		return b, fmt.Errorf("%w: %w", ErrEventInvalid, err)
 	}
 	id := e.ID
 	if !keyed {
-		id = bucket.NewID(q.opts.Buckets, time.Now())
+		id = bucket.NewID(q.opts.Buckets, now)
 	}
-	return &bucket.Event{ID: id, Record: text, Due: due, Keyed: keyed, Policy: e.KeyPolicy}, nil
+	return bucket.Event{ID: id, Record: text, Due: due, Keyed: keyed, Policy: e.KeyPolicy}, nil
 }
 
-func checkEvent(e *NewEvent) error {
+func checkEvent(e *NewEvent, now time.Time) error {
 	size := 0
 	for name, value := range e.Metadata {
 		size += len(name) + len(value)
@@ -145,14 +159,14 @@ func checkEvent(e *NewEvent) error {
 	case size > maxMetadata:
 		return fmt.Errorf("metadata of %d bytes, more than %d", size, maxMetadata)
 	}
-	return checkTime(e.EffectTime)
+	return checkTime(e.EffectTime, now)
 }
 
-func checkTime(t time.Time) error {
+func checkTime(t, now time.Time) error {
 	switch {
 	case t.IsZero():
 		return errors.New("no effect time")
-	case t.After(time.Now().Add(maxAhead)):
+	case t.After(now.Add(maxAhead)):
 		return fmt.Errorf("effect time %v is more than 100 years ahead", t)
 	}
 	return nil

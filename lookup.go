@@ -70,7 +70,7 @@ func (q *Queue) Cancel(ctx context.Context, topic, id string) error {
 // was dead starts anew. Its errors are those of [Queue.Cancel], and
 // [ErrEventInvalid] for the time.
 func (q *Queue) Reschedule(ctx context.Context, topic, id string, effectTime time.Time) error {
-	if err := checkTime(effectTime); err != nil {
+	if err := checkTime(effectTime, time.Now()); err != nil {
 		return fmt.Errorf("%w: reschedule id %.80q in topic %.80q: %w", ErrEventInvalid, id, topic, err)
 	}
 	due := millis(effectTime)

@@ -29,7 +29,7 @@ const (
 // publication is one event on its way to Redis, and its caller.
 type publication struct {
 	lane  *key.Lane
-	event *bucket.Event
+	event bucket.Event
 	state atomic.Int32  // queued, sent or withdrawn
 	done  chan struct{} // gets a value when event.Err says the outcome
 }
@@ -56,16 +56,13 @@ func (p *publication) size() int { return perEvent + len(p.event.ID) + len(p.eve
 // [ErrTopicInvalid], [ErrIDInvalid], [ErrEventInvalid], [ErrBodyTooLarge],
 // [ErrDuplicateID], [ErrShutDown] or why Redis refused; then nothing was stored.
 func (q *Queue) PublishEvent(ctx context.Context, topic string, body []byte, effectTime time.Time, opts ...PublishOption) (id string, err error) {
-	o := publishOptions{NewEvent: NewEvent{Body: body, EffectTime: effectTime}}
-	for _, opt := range opts {
-		if opt != nil {
-			opt(&o)
+	e := NewEvent{Body: body, EffectTime: effectTime}
+	if len(opts) > 0 {
+		if e, err = e.with(opts); err != nil {
+			return "", err
 		}
 	}
-	if o.hasID && o.ID == "" {
-		return "", fmt.Errorf("%w: it is empty", ErrIDInvalid)
-	}
-	e, err := q.prepare(&o.NewEvent)
+	event, err := q.prepare(&e, time.Now())
 	if err != nil {
 		return "", fmt.Errorf("publish to topic %.80q: %w", topic, err)
 	}
@@ -77,22 +74,24 @@ func (q *Queue) PublishEvent(ctx context.Context, topic string, body []byte, eff
 		return "", fmt.Errorf("dueq: publish to topic %q: not sent: %w", topic, err)
 	}
 	p := q.spares.Get().(*publication)
-	p.lane, p.event = t.lane(e.ID), e
+	p.lane, p.event = t.lane(event.ID), event
 	p.state.Store(queued)
 	q.publishes.Add(p)
 	select {
 	case <-p.done:
-		q.spares.Put(p)
 	case <-ctx.Done():
 		if p.state.CompareAndSwap(queued, withdrawn) {
 			return "", fmt.Errorf("dueq: publish to topic %q: not sent: %w", topic, context.Cause(ctx))
 		}
 		return "", fmt.Errorf("dueq: publish to topic %q: %w: %w", topic, ErrOutcomeUnknown, context.Cause(ctx))
 	}
-	if e.Err != nil {
-		return "", fmt.Errorf("dueq: %w", e.Err)
+	err = p.event.Err
+	p.event = bucket.Event{} // it may be large
+	q.spares.Put(p)
+	if err != nil {
+		return "", fmt.Errorf("dueq: %w", err)
 	}
-	return e.ID, nil
+	return event.ID, nil
 }
 
 // publish sends a batch of publications.
@@ -100,7 +99,7 @@ func (q *Queue) publish(batch []*publication) {
 	var b batches
 	for _, p := range batch {
 		if p.state.CompareAndSwap(queued, sent) {
-			b.add(p.lane, p.event)
+			b.add(p.lane, &p.event)
 		}
 	}
 	bucket.Publish(context.Background(), q.rdb, b.list)
@@ -169,9 +168,9 @@ func (e *BatchError) Unwrap() []error {
 // is a [*BatchError]. If any event is invalid, none is stored and the error says
 // which and why, as those of [Queue.PublishEvent] do.
 func (q *Queue) PublishEvents(ctx context.Context, topic string, events []NewEvent) (ids []string, err error) {
-	prepared := make([]*bucket.Event, len(events))
+	prepared := make([]bucket.Event, len(events))
 	for i := range events {
-		if prepared[i], err = q.prepare(&events[i]); err != nil {
+		if prepared[i], err = q.prepare(&events[i], time.Now()); err != nil {
 			return nil, fmt.Errorf("publish to topic %.80q: event %d: %w", topic, i, err)
 		}
 	}
@@ -182,12 +181,12 @@ func (q *Queue) PublishEvents(ctx context.Context, topic string, events []NewEve
 	q.publishAll(ctx, t, prepared)
 	ids = make([]string, len(events))
 	failed := &BatchError{Errs: make(map[int]error)}
-	for i, e := range prepared {
-		if e.Err != nil {
-			failed.Errs[i] = e.Err
+	for i := range prepared {
+		if err := prepared[i].Err; err != nil {
+			failed.Errs[i] = err
 			continue
 		}
-		ids[i] = e.ID
+		ids[i] = prepared[i].ID
 		failed.Stored++
 	}
 	if len(failed.Errs) > 0 {
@@ -197,11 +196,11 @@ func (q *Queue) PublishEvents(ctx context.Context, topic string, events []NewEve
 }
 
 // publishAll sends events in batches, some at a time, until ctx ends.
-func (q *Queue) publishAll(ctx context.Context, t *topic, events []*bucket.Event) {
+func (q *Queue) publishAll(ctx context.Context, t *topic, events []bucket.Event) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	slots := make(chan struct{}, flights)
-	if slices.ContainsFunc(events, func(e *bucket.Event) bool { return e.Keyed }) {
+	if slices.ContainsFunc(events, func(e bucket.Event) bool { return e.Keyed }) {
 		slots = make(chan struct{}, 1) // equal keys keep their order
 	}
 	for len(events) > 0 {
@@ -220,16 +219,16 @@ func (q *Queue) publishAll(ctx context.Context, t *topic, events []*bucket.Event
 	}
 }
 
-func (q *Queue) publishSome(ctx context.Context, t *topic, events []*bucket.Event) {
+func (q *Queue) publishSome(ctx context.Context, t *topic, events []bucket.Event) {
 	if err := ctx.Err(); err != nil {
-		for _, e := range events {
-			e.Err = fmt.Errorf("not sent: %w", context.Cause(ctx))
+		for i := range events {
+			events[i].Err = fmt.Errorf("not sent: %w", context.Cause(ctx))
 		}
 		return
 	}
 	var b batches
-	for _, e := range events {
-		b.add(t.lane(e.ID), e)
+	for i := range events {
+		b.add(t.lane(events[i].ID), &events[i])
 	}
 	bucket.Publish(context.WithoutCancel(ctx), q.rdb, b.list)
 }
