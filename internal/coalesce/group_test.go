@@ -72,6 +72,36 @@ func TestNextBatchLeavesWhenTheLastReturned(t *testing.T) {
 	})
 }
 
+// Who joins an idle group runs the batch itself; who joins a busy one does not wait.
+func TestJoin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, s := newGroup(coalesce.Limits{Len: 2, Size: 1000, Crowd: 1000})
+		returned := make(chan struct{})
+		go func() {
+			g.Join(1)
+			close(returned)
+		}()
+		s.took(t, []int{1})
+		for i := 2; i <= 4; i++ {
+			g.Join(i)
+		}
+		s.took(t)
+		select {
+		case <-returned:
+			t.Error("it returned before its batch")
+		default:
+		}
+		s.proceed <- struct{}{}
+		s.took(t, []int{2, 3})
+		<-returned // others see to the rest
+		s.proceed <- struct{}{}
+		s.took(t, []int{4})
+		s.proceed <- struct{}{}
+		g.Wait()
+	})
+}
+
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
