@@ -69,6 +69,10 @@ func TestBadOptions(t *testing.T) {
 		"HandlerTimeout for ever": {HandlerTimeout: math.MaxInt64},
 		"MaxAttempts -1":          {MaxAttempts: -1},
 		"MaxAttempts 1<<40":       {MaxAttempts: 1 << 40},
+		"DeadRetention -1":        {DeadRetention: -1},
+		"DeadRetention 1ms":       {DeadRetention: time.Millisecond},
+		"DeadRetention for ever":  {DeadRetention: math.MaxInt64},
+		"DeadLimit -1":            {DeadLimit: -1},
 		"MaxBody -1":              {MaxBody: -1},
 		"MaxBody 1 GiB":           {MaxBody: 1 << 30},
 		"Fallback -1":             {Fallback: -1},
@@ -110,11 +114,12 @@ func TestBadOptions(t *testing.T) {
 		"default": {},
 		"least": {
 			Namespace: "x", Buckets: 1, Partitions: 1, Concurrency: 1, Lease: 100 * time.Millisecond, HandlerTimeout: time.Millisecond,
-			MaxAttempts: 1, MaxBody: 1, Fallback: 100 * time.Millisecond, ShutdownTimeout: time.Millisecond,
+			MaxAttempts: 1, DeadRetention: time.Second, DeadLimit: 1, MaxBody: 1, Fallback: 100 * time.Millisecond, ShutdownTimeout: time.Millisecond,
 		},
 		"most": {
 			Namespace: strings.Repeat("x", 64), Buckets: 1024, Partitions: 64, Concurrency: 100_000, Lease: 24 * time.Hour,
-			HandlerTimeout: 10 * 365 * 24 * time.Hour, MaxAttempts: 1 << 20, MaxBody: 256 << 20, Fallback: time.Hour, ShutdownTimeout: 24 * time.Hour,
+			HandlerTimeout: 10 * 365 * 24 * time.Hour, MaxAttempts: 1 << 20,
+			DeadRetention: 100 * 365 * 24 * time.Hour, DeadLimit: 1_000_000_000, MaxBody: 256 << 20, Fallback: time.Hour, ShutdownTimeout: 24 * time.Hour,
 		},
 	} {
 		q, err := dueq.New(rdb, opts)

@@ -34,6 +34,11 @@ var (
 	// ErrOutcomeUnknown says that a call was sent and its reply did not come:
 	// it may have taken effect, or not.
 	ErrOutcomeUnknown = bucket.ErrOutcomeUnknown
+	// ErrNotReplicated says that an event was stored, but that fewer replicas than
+	// Options.Replicas said in time that they have it. The event exists and may be
+	// delivered; a failover may lose it. Publish it again with the same id and
+	// [KeyKeep] to make sure: that changes nothing about an event that is there.
+	ErrNotReplicated = bucket.ErrNotReplicated
 	// ErrNotFound says that there is no event with this id.
 	ErrNotFound = bucket.ErrNotFound
 	// ErrLeased says that a handler has the event, so it cannot be changed now.

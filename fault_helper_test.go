@@ -391,6 +391,8 @@ func (c faultConfig) handle(ctx context.Context, rdb *redis.Client, e *dueq.Even
 	case "die":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
+	case "exit":
+		os.Exit(7)
 	case "stop": // until the test lets it go; reports why its ctx ended meanwhile
 		stop := context.AfterFunc(ctx, func() {
 			rdb.RPush(context.WithoutCancel(ctx), c.stops(), e.ID+" "+context.Cause(ctx).Error())

@@ -56,7 +56,8 @@ type Stats struct {
 	Released    int // given back unhandled
 	Expired     int // taken back from sessions that died
 	Buried      int // put among the dead
-	Cancelled   int
+	Dropped     int // dead, and forgotten for their age or number
+	Cancelled   int // forgotten by Cancel or Purge
 	Rescheduled int
 }
 
@@ -182,7 +183,7 @@ func (q *Queue) Stats(ctx context.Context, topic string) (Stats, error) {
 	if err != nil {
 		return sum, err
 	}
-	for _, n := range counts {
+	for _, n := range distinct(counts) {
 		q.mu.Lock()
 		lanes := q.addLanes(q.topic(topic), n)
 		q.mu.Unlock()
@@ -208,7 +209,7 @@ func (s *Stats) add(c inspect.Counts) {
 	for name, field := range map[string]*int{
 		"published": &s.Published, "kept": &s.Kept, "duplicates": &s.Duplicates, "delivered": &s.Delivered,
 		"acked": &s.Acked, "retried": &s.Retried, "released": &s.Released, "expired": &s.Expired,
-		"buried": &s.Buried, "cancelled": &s.Cancelled, "rescheduled": &s.Rescheduled,
+		"buried": &s.Buried, "dropped": &s.Dropped, "cancelled": &s.Cancelled, "rescheduled": &s.Rescheduled,
 	} {
 		*field += int(c.Counters[name])
 	}

@@ -41,6 +41,8 @@ func TestModel(t *testing.T) {
 				"extend":     m.extend,
 				"crash":      m.crash,
 				"pass":       m.pass,
+				"trim":       m.trim,
+				"purge":      m.purge,
 				"":           m.compare,
 			})
 		})
@@ -191,7 +193,7 @@ func (m *model) publish(t *rapid.T) {
 		}
 		batch.Events = append(batch.Events, e)
 	}
-	bucket.Publish(t.Context(), m.rdb, []bucket.Batch{batch})
+	bucket.Publish(t.Context(), m.rdb, []bucket.Batch{batch}, 0)
 	m.look()
 	last := map[string]bucket.Policy{}
 	for _, keyed := range []bool{false, true} { // as the script does

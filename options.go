@@ -12,6 +12,9 @@ import (
 	"github.com/dueq-io/dueq/internal/key"
 )
 
+// maxReplicas is the largest Options.Replicas.
+const maxReplicas = 16
+
 // Options say how a [Queue] behaves. The zero value is good.
 type Options struct {
 	// Namespace heads every key, so that several applications can share one
@@ -63,6 +66,19 @@ type Options struct {
 	// Defaults to nil: they go to dead.
 	PersistFn PersistFn
 
+	// DeadRetention is how long dead events are kept, from 1 second to 100
+	// years. Processes that subscribe to their topic drop older ones, looking
+	// about every twenty Fallbacks; each time the log says how many. If they are
+	// set differently, the shortest retention counts, and the lowest limit.
+	// Defaults to 90 days.
+	DeadRetention time.Duration
+
+	// DeadLimit is the most dead events that a lane keeps, 1 to 1,000,000,000:
+	// of more, the oldest are dropped likewise. A topic has as many lanes as
+	// Partitions.
+	// Defaults to 1,000,000.
+	DeadLimit int
+
 	// MaxBody is the largest body in bytes, 1 to 256 MiB.
 	// Defaults to 1 MiB.
 	MaxBody int
@@ -72,6 +88,13 @@ type Options struct {
 	// signal can cause.
 	// Defaults to 15s.
 	Fallback time.Duration
+
+	// Replicas is how many replicas must have an event before its publish
+	// returns nil, 0 to 16. A publish for which they are too few after a second
+	// fails with [ErrNotReplicated]. With a client other than a *redis.Client and
+	// a *redis.ClusterClient it must be 0.
+	// Defaults to 0: the server alone.
+	Replicas int
 
 	// ShutdownTimeout is how long [Queue.Run] lets running handlers finish, at
 	// least a millisecond.
@@ -92,6 +115,8 @@ func (o Options) withDefaults() Options {
 	o.Lease = either(o.Lease, 15*time.Second)
 	o.HandlerTimeout = either(o.HandlerTimeout, 30*time.Minute)
 	o.MaxAttempts = either(o.MaxAttempts, 10)
+	o.DeadRetention = either(o.DeadRetention, 90*24*time.Hour)
+	o.DeadLimit = either(o.DeadLimit, 1_000_000)
 	o.MaxBody = either(o.MaxBody, 1<<20)
 	o.Fallback = either(o.Fallback, 15*time.Second)
 	o.ShutdownTimeout = either(o.ShutdownTimeout, 30*time.Second)
@@ -126,7 +151,11 @@ func (o Options) validate() error {
 	counts("Partitions", o.Partitions, maxPartitions)
 	counts("Concurrency", o.Concurrency, 100_000)
 	counts("MaxAttempts", o.MaxAttempts, maxAttempts)
+	counts("DeadLimit", o.DeadLimit, 1_000_000_000)
 	counts("MaxBody", o.MaxBody, 256<<20)
+	if o.Replicas < 0 || o.Replicas > maxReplicas {
+		errs = append(errs, fmt.Errorf("option Replicas is %d, not from 0 to %d", o.Replicas, maxReplicas))
+	}
 	lasts := func(name string, v, low, high time.Duration) {
 		if v < low || v > high {
 			errs = append(errs, fmt.Errorf("option %s is %v, not from %v to %v", name, v, low, high))
@@ -134,6 +163,7 @@ func (o Options) validate() error {
 	}
 	lasts("Lease", o.Lease, 100*time.Millisecond, 24*time.Hour)
 	lasts("HandlerTimeout", o.HandlerTimeout, time.Millisecond, 10*365*24*time.Hour)
+	lasts("DeadRetention", o.DeadRetention, time.Second, 100*365*24*time.Hour)
 	lasts("Fallback", o.Fallback, 100*time.Millisecond, time.Hour)
 	lasts("ShutdownTimeout", o.ShutdownTimeout, time.Millisecond, 24*time.Hour)
 	if len(errs) > 0 {

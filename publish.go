@@ -17,7 +17,7 @@ import (
 const (
 	// crowd is about how many waiting publishes make a second batch leave beside
 	// the first.
-	crowd = 16
+	crowd = 64
 	// flights is how many batches of one PublishEvents are on their way at a time.
 	flights = 2
 	// maxBatchBytes is about how large one batch may be.
@@ -55,6 +55,8 @@ func (p *publication) size() int { return perEvent + len(p.event.ID) + len(p.eve
 // [ErrOutcomeUnknown]: it may have been stored or not. Other errors wrap
 // [ErrTopicInvalid], [ErrIDInvalid], [ErrEventInvalid], [ErrBodyTooLarge],
 // [ErrDuplicateID], [ErrShutDown] or why Redis refused; then nothing was stored.
+// Only with [ErrNotReplicated], which says that the event exists but a failover
+// may lose it, there is an id as well.
 func (q *Queue) PublishEvent(ctx context.Context, topic string, body []byte, effectTime time.Time, opts ...PublishOption) (id string, err error) {
 	e := NewEvent{Body: body, EffectTime: effectTime}
 	if len(opts) > 0 {
@@ -88,10 +90,13 @@ func (q *Queue) PublishEvent(ctx context.Context, topic string, body []byte, eff
 	err = p.event.Err
 	p.event = bucket.Event{} // it may be large
 	q.spares.Put(p)
-	if err != nil {
-		return "", fmt.Errorf("dueq: %w", err)
+	if err == nil {
+		return event.ID, nil
 	}
-	return event.ID, nil
+	if errors.Is(err, ErrNotReplicated) {
+		id = event.ID
+	}
+	return id, fmt.Errorf("dueq: %w", err)
 }
 
 // publish sends a batch of publications.
@@ -102,7 +107,7 @@ func (q *Queue) publish(batch []*publication) {
 			b.add(p.lane, &p.event)
 		}
 	}
-	bucket.Publish(context.Background(), q.rdb, b.list)
+	bucket.Publish(context.Background(), q.rdb, b.list, q.opts.Replicas)
 	for _, p := range batch {
 		p.done <- struct{}{}
 	}
@@ -134,24 +139,31 @@ func (b *batches) add(l *key.Lane, e *bucket.Event) {
 // BatchError says what became of the events of a [Queue.PublishEvents] that did
 // not store them all.
 type BatchError struct {
-	Stored int           // events that Redis has
-	Errs   map[int]error // by index: why the others were not stored, or that it is unknown whether they were
+	Stored int           // events that Redis has, on as many replicas as it must
+	Errs   map[int]error // by index: why the others were not stored, or that it is unknown whether they were, or on too few replicas
 }
 
 // Error counts the events and quotes one cause.
 func (e *BatchError) Error() string {
 	first := -1
-	unknown := 0
+	unknown, unreplicated := 0, 0
 	for i, err := range e.Errs {
 		if first < 0 || i < first {
 			first = i
 		}
-		if errors.Is(err, ErrOutcomeUnknown) {
+		switch {
+		case errors.Is(err, ErrOutcomeUnknown):
 			unknown++
+		case errors.Is(err, ErrNotReplicated):
+			unreplicated++
 		}
 	}
-	return fmt.Sprintf("dueq: of %d events %d were stored, %d were not, of %d it is unknown; the first of these, %d: %v",
-		e.Stored+len(e.Errs), e.Stored, len(e.Errs)-unknown, unknown, first, e.Errs[first])
+	few := ""
+	if unreplicated > 0 {
+		few = fmt.Sprintf("%d on too few replicas, ", unreplicated)
+	}
+	return fmt.Sprintf("dueq: of %d events %d were stored, %s%d were not, of %d it is unknown; the first of these, %d: %v",
+		e.Stored+len(e.Errs), e.Stored, few, len(e.Errs)-unknown-unreplicated, unknown, first, e.Errs[first])
 }
 
 // Unwrap gives all causes to [errors.Is].
@@ -165,7 +177,8 @@ func (e *BatchError) Unwrap() []error {
 
 // PublishEvents stores any number of events, in batches. ids has one id per
 // event, "" for those that were not stored, or of which it is unknown; then err
-// is a [*BatchError]. If any event is invalid, none is stored and the error says
+// is a [*BatchError]. Those that fail with [ErrNotReplicated] exist, and have
+// their ids. If any event is invalid, none is stored and the error says
 // which and why, as those of [Queue.PublishEvent] do.
 func (q *Queue) PublishEvents(ctx context.Context, topic string, events []NewEvent) (ids []string, err error) {
 	prepared := make([]bucket.Event, len(events))
@@ -184,6 +197,9 @@ func (q *Queue) PublishEvents(ctx context.Context, topic string, events []NewEve
 	for i := range prepared {
 		if err := prepared[i].Err; err != nil {
 			failed.Errs[i] = err
+			if errors.Is(err, ErrNotReplicated) {
+				ids[i] = prepared[i].ID
+			}
 			continue
 		}
 		ids[i] = prepared[i].ID
@@ -230,5 +246,5 @@ func (q *Queue) publishSome(ctx context.Context, t *topic, events []bucket.Event
 	for i := range events {
 		b.add(t.lane(events[i].ID), &events[i])
 	}
-	bucket.Publish(context.WithoutCancel(ctx), q.rdb, b.list)
+	bucket.Publish(context.WithoutCancel(ctx), q.rdb, b.list, q.opts.Replicas)
 }

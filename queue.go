@@ -79,6 +79,9 @@ func New(rdb redis.UniversalClient, opts Options) (*Queue, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
+	if opts.Replicas > 0 && !script.CanWait(rdb) {
+		return nil, fmt.Errorf("%w: option Replicas is %d, but a %T cannot wait for replicas", ErrOptionsInvalid, opts.Replicas, rdb)
+	}
 	rdb = script.Together(rdb)
 	q := &Queue{
 		rdb: rdb, opts: opts, topics: make(map[string]*topic),
@@ -89,7 +92,8 @@ func New(rdb redis.UniversalClient, opts Options) (*Queue, error) {
 	limits := coalesce.Limits{Len: readyqueue.MaxBatch, Size: maxBatchBytes, Crowd: crowd * perEvent}
 	q.publishes = coalesce.New(limits, (*publication).size, q.publish)
 	q.spares.New = newPublication
-	q.carrier = carrier.New(rdb, opts.Logger, opts.Fallback)
+	q.carrier = carrier.New(rdb, opts.Logger, opts.Fallback,
+		readyqueue.Retention{Age: opts.DeadRetention, Limit: opts.DeadLimit})
 	q.subscriber = subscriber.New(rdb, bucket.NewID(1, time.Now()), subscriber.Options{
 		Concurrency: opts.Concurrency, Lease: opts.Lease, HandlerTimeout: opts.HandlerTimeout,
 		MaxAttempts: opts.MaxAttempts, Backoff: opts.Backoff, PersistFn: opts.PersistFn,

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/script"
 )
 
 // member is a topic with a partition count as the set of topics has it.
@@ -25,6 +26,7 @@ func (q *Queue) register(ctx context.Context, t *topic) error {
 	q.checkServer.Do(func() { q.warnOfServer(ctx) })
 	err := q.rdb.SAdd(ctx, key.Topics(q.opts.Namespace), member(t.name, q.opts.Partitions)).Err()
 	if err != nil {
+		script.Reload(ctx, q.rdb)
 		return fmt.Errorf("dueq: register topic %q: %w", t.name, err)
 	}
 	q.mu.Lock()
@@ -62,6 +64,7 @@ func (q *Queue) keepRegistered(ctx context.Context) {
 	for {
 		var retry <-chan time.Time
 		if err := q.registerSubscribed(ctx, &seen); err != nil && ctx.Err() == nil {
+			script.Reload(ctx, q.rdb)
 			q.opts.Logger.Warn("cannot register topics; will try again", zap.Error(err))
 			retry = time.After(time.Second)
 		}

@@ -39,21 +39,52 @@ func (q *Queue) topic(name string) *topic {
 // addLanes makes the lanes of a partition count known. The caller holds mu.
 func (q *Queue) addLanes(t *topic, partitions int) []*key.Lane {
 	if t.lanes[partitions] == nil {
-		for p := range partitions {
-			t.lanes[partitions] = append(t.lanes[partitions],
-				key.NewLane(q.opts.Namespace, t.name, p, partitions, q.opts.Buckets))
+		lanes := make([]*key.Lane, partitions)
+		for p := range lanes {
+			lanes[p] = t.shared(p, partitions)
+			if lanes[p] == nil {
+				lanes[p] = key.NewLane(q.opts.Namespace, t.name, p, partitions, q.opts.Buckets)
+			}
 		}
+		t.lanes[partitions] = lanes
 	}
 	return t.lanes[partitions]
 }
 
+// shared finds a lane of a partition count among those of other counts, or nil:
+// the lanes of 2 partitions are the first two of 3.
+func (t *topic) shared(p, partitions int) *key.Lane {
+	for n, lanes := range t.lanes {
+		if n > 1 && partitions > 1 && p < n {
+			return lanes[p]
+		}
+	}
+	return nil
+}
+
+// distinct leaves of partition counts those that have all lanes, and none twice.
+func distinct(counts []int) []int {
+	most := 0
+	for _, n := range counts {
+		most = max(most, n)
+	}
+	return slices.DeleteFunc(slices.Clone(counts), func(n int) bool { return n != 1 && n != most })
+}
+
 // serve subscribes to the lanes of a partition count. The caller holds mu.
 func (q *Queue) serve(t *topic, partitions int) {
-	t.served = append(t.served, partitions)
 	for _, k := range q.addLanes(t, partitions) {
-		c := q.carrier.Lane(k)
-		c.Start(t.subscription.AddLane(k, c.Kick))
+		if !t.serves(k) {
+			c := q.carrier.Lane(k)
+			c.Start(t.subscription.AddLane(k, c.Kick))
+		}
 	}
+	t.served = append(t.served, partitions)
+}
+
+// serves reports whether a lane is subscribed to. The queue's mu is held.
+func (t *topic) serves(k *key.Lane) bool {
+	return slices.ContainsFunc(t.served, func(n int) bool { return slices.Contains(t.lanes[n], k) })
 }
 
 // lane is where this process publishes id.

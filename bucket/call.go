@@ -27,6 +27,20 @@ func staleCounts(c *script.Call) (stored string, stale bool) {
 	return stored, stale
 }
 
+// noteReplicas sets the errors of those events that were stored on too few
+// replicas.
+func noteReplicas(c *script.Call, l *key.Lane, events []*Event) {
+	if c.Unreplicated == nil {
+		return
+	}
+	err := fmt.Errorf("bucket: publish in topic %q: %w: %w", l.Topic, ErrNotReplicated, c.Unreplicated)
+	for _, e := range events {
+		if e.Err == nil {
+			e.Err = err
+		}
+	}
+}
+
 func callError(c *script.Call, l *key.Lane, verb string) error {
 	switch {
 	case c.Err == nil && c.Reply[0] == "counts":

@@ -75,6 +75,7 @@ func (s *insertion) take(c *script.Call) (alarm string) {
 	if err != nil {
 		return ""
 	}
+	noteReplicas(c, s.of, s.events)
 	for i, g := range s.groups {
 		head, _ := c.Reply[4+2*i].([]any)
 		if len(head) == 1 && head[0] == g.first.ID {

@@ -150,5 +150,6 @@ func (s *placement) take(c *script.Call) (alarm string) {
 			e.Err = e.same.Err
 		}
 	}
+	noteReplicas(c, s.of, s.events)
 	return ""
 }

@@ -41,6 +41,9 @@ var (
 	// ErrOutcomeUnknown says that a call was sent and its reply never came: it
 	// may have taken effect, or not.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
+	// ErrNotReplicated says that an event was stored, but that too few replicas
+	// are known to have it.
+	ErrNotReplicated = errors.New("stored, but not on enough replicas")
 )
 
 // HighWater is the most ids that lie in ready: the backlog stays sorted in the
@@ -65,10 +68,14 @@ type Batch struct {
 	Events []*Event
 }
 
-// Publish stores all events in one round trip and sets each event's Err:
-// [ErrDuplicateID], [ErrOutcomeUnknown], or why Redis refused.
-func Publish(ctx context.Context, rdb redis.UniversalClient, batches []Batch) {
+// Publish stores all events in one round trip, waits until so many replicas have
+// them, and sets each event's Err: [ErrDuplicateID], [ErrOutcomeUnknown],
+// [ErrNotReplicated], or why Redis refused.
+func Publish(ctx context.Context, rdb redis.UniversalClient, batches []Batch, replicas int) {
 	now := time.Now().UnixMilli()
+	if replicas > 0 { // the carriers must not hear too late of what is due while we wait: the script tells them at once
+		now += script.ReplicaTime.Milliseconds()
+	}
 	steps := make([]step, 0, len(batches))
 	for _, b := range batches {
 		steps = append(steps, b.steps(now)...)
@@ -77,6 +84,7 @@ func Publish(ctx context.Context, rdb redis.UniversalClient, batches []Batch) {
 		calls := make([]*script.Call, len(steps))
 		for i, s := range steps {
 			calls[i] = s.call()
+			calls[i].Replicas = replicas
 		}
 		script.RunAll(ctx, rdb, calls)
 		var again []step
@@ -102,7 +110,7 @@ type step interface {
 }
 
 // steps sorts a batch's events: those that need no look at what Redis has, and
-// the others. Whether one is due already only Redis knows for sure; the others'
+// the others, also all that are due by now. Whether one is due already only Redis knows for sure; the others'
 // step finds out, so this process's clock decides nothing but the cost.
 func (b Batch) steps(now int64) []step {
 	counts := b.Lane.Counts()

@@ -25,7 +25,7 @@ func event(id string, due time.Time) *bucket.Event {
 
 func publish(t *testing.T, env *redistest.Env, l *key.Lane, events ...*bucket.Event) {
 	t.Helper()
-	bucket.Publish(t.Context(), env.Client, []bucket.Batch{{Lane: l, Events: events}})
+	bucket.Publish(t.Context(), env.Client, []bucket.Batch{{Lane: l, Events: events}}, 0)
 	for _, e := range events {
 		if e.Err != nil {
 			t.Errorf("publish %s: %v", e.ID, e.Err)
@@ -71,7 +71,7 @@ func TestPublish(t *testing.T) {
 			}
 			batches = append(batches, b)
 		}
-		bucket.Publish(t.Context(), env.Client, batches)
+		bucket.Publish(t.Context(), env.Client, batches, 0)
 		for _, b := range batches {
 			scheduled := int64(0)
 			for i := range 7 {
@@ -209,7 +209,7 @@ func TestBucketCounts(t *testing.T) {
 			for _, l := range lanes {
 				again := event(fmt.Sprint(i), hour)
 				again.Keyed = true
-				bucket.Publish(t.Context(), env.Client, []bucket.Batch{{Lane: l, Events: []*bucket.Event{again}}})
+				bucket.Publish(t.Context(), env.Client, []bucket.Batch{{Lane: l, Events: []*bucket.Event{again}}}, 0)
 				if !errors.Is(again.Err, bucket.ErrDuplicateID) {
 					t.Fatalf("publish of %d = %v, want ErrDuplicateID", i, again.Err)
 				}

@@ -28,7 +28,7 @@ func (m farOff) Move(context.Context, []int) (readyqueue.Claimed, bool, error) {
 // However often a lane is looked at, the alarm for what is far off is set once.
 func TestAlarmsDoNotPileUp(t *testing.T) {
 	const turns = 100_000
-	c := carrier.New(redistest.Mini(t).Client, zap.NewNop(), time.Hour)
+	c := carrier.New(redistest.Mini(t).Client, zap.NewNop(), time.Hour, readyqueue.Retention{})
 	moved := make(farOff)
 	l := c.Lane(key.NewLane("ns", "a", 0, 1, 16))
 	l.Start(moved)

@@ -8,6 +8,8 @@ package carrier
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 
 	"github.com/dueq-io/dueq/delayqueue"
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/script"
 	"github.com/dueq-io/dueq/readyqueue"
 )
 
@@ -24,21 +27,23 @@ const carriers = 4
 
 // Carrier watches over any number of lanes.
 type Carrier struct {
-	rdb      redis.UniversalClient
-	log      *zap.Logger
-	fallback time.Duration
-	clock    *delayqueue.Queue[*Lane]
-	added    chan struct{} // there are channels to subscribe to
+	rdb       redis.UniversalClient
+	log       *zap.Logger
+	fallback  time.Duration
+	retention readyqueue.Retention
+	clock     *delayqueue.Queue[*Lane]
+	added     chan struct{} // there are channels to subscribe to
 
 	mu    sync.Mutex
 	lanes map[string]*Lane // by alarm channel
 	fresh []string         // channels to subscribe to
 }
 
-// New returns a carrier that looks for lost signals every fallback.
-func New(rdb redis.UniversalClient, log *zap.Logger, fallback time.Duration) *Carrier {
+// New returns a carrier that looks for lost signals every fallback, and about
+// every twenty of them for dead events that r does not keep.
+func New(rdb redis.UniversalClient, log *zap.Logger, fallback time.Duration, r readyqueue.Retention) *Carrier {
 	return &Carrier{
-		rdb: rdb, log: log, fallback: fallback,
+		rdb: rdb, log: log, fallback: fallback, retention: r,
 		clock: delayqueue.New[*Lane](0),
 		added: make(chan struct{}, 1),
 		lanes: make(map[string]*Lane),
@@ -74,6 +79,7 @@ func (c *Carrier) Run(ctx context.Context) {
 	}
 	wg.Go(func() { c.listen(ctx) })
 	wg.Go(func() { c.patrol(ctx) })
+	wg.Go(func() { c.retain(ctx) })
 }
 
 // carry takes lanes out of the alarm clock and does what is due in them.
@@ -103,6 +109,7 @@ func (c *Carrier) turn(ctx context.Context, l *Lane, t turn) {
 		found, again, err = l.mover.Move(ctx, t.due)
 	}
 	if err != nil && ctx.Err() == nil {
+		script.Reload(ctx, c.rdb)
 		c.log.Warn("cannot carry; will try again", zap.String("topic", l.key.Topic), zap.Error(err))
 	}
 	l.end(found, again, err)
@@ -148,6 +155,13 @@ func (c *Carrier) hear(message any) {
 			l.Refresh()
 		}
 	}
+}
+
+// all are the lanes that are watched over.
+func (c *Carrier) all() []*Lane {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Values(c.lanes))
 }
 
 func (c *Carrier) lane(channel string) *Lane {

@@ -2,6 +2,7 @@ package carrier
 
 import (
 	"context"
+	"time"
 
 	"github.com/dueq-io/dueq/readyqueue"
 )
@@ -23,3 +24,11 @@ func (l *Lane) Expired(next int64) { l.expired(next) }
 
 // Hear takes in a message of the lane's channel.
 func (l *Lane) Hear(message string) { l.alarm(message) }
+
+// Audits says when each lane's events are to be counted next.
+type Audits = audits
+
+// Audit counts the events of at most one lane.
+func (c *Carrier) Audit(ctx context.Context, a Audits, now time.Time) error {
+	return c.audit(ctx, a, now)
+}

@@ -24,6 +24,10 @@ type mover interface {
 // looks again all the same.
 const blockedPause = time.Second
 
+// longest is how long a lane sleeps at most: what lies further off may not fit into a
+// [time.Duration].
+const longest = 365 * 24 * time.Hour
+
 // Lane is one lane's place in the alarm clock: when each of its buckets' heads
 // and the earliest session deadline are due, in milliseconds by the server's
 // clock.
@@ -154,6 +158,7 @@ func (l *Lane) rearm() {
 	if earliest == 0 {
 		return
 	}
+	earliest = min(max(earliest, 0), l.server/1000+longest.Milliseconds())
 	wait := time.Duration(earliest*1000-l.server)*time.Microsecond - time.Since(l.synced)
 	if wait > 10*time.Second {
 		wait -= wait / 500 // clocks drift apart: wake early to look at the server's again

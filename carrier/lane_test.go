@@ -28,7 +28,7 @@ type alarmed struct {
 }
 
 func newAlarmed(t *testing.T, buckets int) *alarmed {
-	c := carrier.New(nil, zap.NewNop(), time.Hour)
+	c := carrier.New(nil, zap.NewNop(), time.Hour, readyqueue.Retention{})
 	k := key.NewLane("ns", "a", 0, 1, buckets)
 	return &alarmed{t, c.Lane(k), k, c}
 }
@@ -222,7 +222,7 @@ func FuzzHear(f *testing.F) {
 		f.Add(m)
 	}
 	f.Fuzz(func(_ *testing.T, m string) {
-		l := carrier.New(nil, zap.NewNop(), time.Hour).Lane(key.NewLane("ns", "a", 0, 1, 2))
+		l := carrier.New(nil, zap.NewNop(), time.Hour, readyqueue.Retention{}).Lane(key.NewLane("ns", "a", 0, 1, 2))
 		l.Refresh()
 		l.Hear(m)
 		if _, _, ok := l.Begin(); ok {

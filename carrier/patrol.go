@@ -22,17 +22,23 @@ var clockSource string
 var clockScript = script.New(clockSource)
 
 // patrol finds, at a slow interval, what signals were lost: ids in a ready list
-// or a bucket that is believed empty, a head that moved, a clock that was set.
+// or a bucket that is believed empty, a head that moved, a clock that was set. It
+// audits a lane now and then, too.
 func (c *Carrier) patrol(ctx context.Context) {
 	tick := time.NewTicker(c.fallback)
 	defer tick.Stop()
+	due := make(audits)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 			if err := c.Patrol(ctx); err != nil && ctx.Err() == nil {
+				script.Reload(ctx, c.rdb)
 				c.log.Warn("cannot look for lost signals; will try again", zap.Error(err))
+			}
+			if err := c.audit(ctx, due, time.Now()); err != nil && ctx.Err() == nil {
+				c.log.Warn("cannot count events; will try again", zap.Error(err))
 			}
 		}
 	}
@@ -42,12 +48,7 @@ func (c *Carrier) patrol(ctx context.Context) {
 // not exist, and one ZRANGE for each that should,
 // and the time of each server.
 func (c *Carrier) Patrol(ctx context.Context) error {
-	c.mu.Lock()
-	lanes := make([]*Lane, 0, len(c.lanes))
-	for _, l := range c.lanes {
-		lanes = append(lanes, l)
-	}
-	c.mu.Unlock()
+	lanes := c.all()
 	if err := c.patrolEmpty(ctx, lanes); err != nil {
 		return err
 	}

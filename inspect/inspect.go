@@ -1,4 +1,5 @@
-// Package inspect looks at what lies where in a lane, and changes nothing.
+// Package inspect looks at what lies where in a lane, and mends what some other
+// hand broke.
 package inspect
 
 import (
@@ -69,13 +70,18 @@ type Counts struct {
 	Ready     int64 // in ready, or held by sessions past their deadline
 	Leased    int64 // held by sessions that live
 	Dead      int64
+	Bodies    int64            // in the pool: as many as there are places taken
 	OldestDue int64            // due time of the oldest event that is due, not leased and not dead; 0: none
 	Counters  map[string]int64 // since the lane began: published, delivered, acked, …
 }
 
-// Count counts a lane's events.
+// Places are how many places are taken: ids in buckets, ready, held sets of
+// sessions, and dead.
+func (c *Counts) Places() int64 { return c.Scheduled + c.Ready + c.Leased + c.Dead }
+
+// Count counts a lane's events, in one step.
 func Count(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) (Counts, error) {
-	const tries = 20 // each but the last may find that a session came or went meanwhile
+	const tries = 20 // each but the last may find that a session came or went meanwhile, or a bucket count came
 	for range tries {
 		c, err := countCall(ctx, rdb, l)
 		if err == nil {
@@ -84,7 +90,7 @@ func Count(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) (Counts,
 		if err != nil {
 			return Counts{}, fmt.Errorf("inspect: count topic %q: %w", l.Topic, err)
 		}
-		if c.Reply[0] != "sessions" {
+		if c.Reply[0] != "again" {
 			return parseCounts(c.Reply), nil
 		}
 	}
@@ -104,10 +110,10 @@ func countCall(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) (*sc
 		return nil, err
 	}
 	l.Learn(buckets.Val())
-	keys := []string{l.Pool, l.Ready, l.Dead, l.Stats, l.Sessions}
-	known := l.Buckets()
-	args := []any{known}
-	for i := range known {
+	keys := []string{l.Pool, l.Ready, l.Dead, l.Stats, l.Sessions, l.Meta}
+	counts := l.Counts()
+	args := []any{counts.Buckets(), counts.Stored}
+	for i := range counts.Buckets() {
 		keys = append(keys, l.Bucket(i))
 	}
 	for _, session := range sessions.Val() {
@@ -119,7 +125,7 @@ func countCall(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) (*sc
 func parseCounts(reply []any) Counts {
 	out := Counts{
 		Now: num(reply[0]), Scheduled: num(reply[1]), Ready: num(reply[2]), Leased: num(reply[3]), Dead: num(reply[4]),
-		Counters: make(map[string]int64),
+		Bodies: num(reply[8]), Counters: make(map[string]int64),
 	}
 	if due := num(reply[5]); due != 0 && due <= out.Now {
 		out.OldestDue = due

@@ -1,29 +1,32 @@
 -- stats: counts what lies where. Changes nothing.
--- KEYS 1 pool  2 ready  3 dead  4 stats  5 sessions  6.. buckets, then the held sets of sessions
--- ARGV 1 number of buckets  2.. these sessions
+-- KEYS 1 pool  2 ready  3 dead  4 stats  5 sessions  6 meta  7.. buckets, then the held sets of sessions
+-- ARGV 1 number of buckets  2 bucket counts as the caller knows them  3.. these sessions
 -- returns {now (ms), scheduled, ready (with what sessions past their deadline hold), leased, dead, earliest due time in the buckets (ms as text, or ''),
---      record at the head of ready or '', counters as name, value, …}
---      or {'sessions'}: there are other sessions than these; call again
-local pool, ready, dead, stats, sessions = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local buckets = tonumber(ARGV[1])
+--      record at the head of ready or '', counters as name, value, …; number of records in the pool}
+--      or {'again'}: there are other sessions or bucket counts than these; call again
+local pool, ready, dead, stats, sessions, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local buckets, known = tonumber(ARGV[1]), ARGV[2]
 
+if (redis.call('HGET', meta, 'buckets') or '') ~= known then
+  return { 'again' }
+end
 local now = clock()
 local scheduled, waiting, leased = 0, redis.call('LLEN', ready), 0
 local earliest = ''
-for i = 6, 5 + buckets do
+for i = 7, 6 + buckets do
   scheduled = scheduled + redis.call('ZCARD', KEYS[i])
   local due = redis.call('ZRANGE', KEYS[i], 0, 0, 'WITHSCORES')[2]
   if due and (earliest == '' or tonumber(due) < tonumber(earliest)) then
     earliest = due
   end
 end
-if redis.call('ZCARD', sessions) ~= #ARGV - 1 then
-  return { 'sessions' }
+if redis.call('ZCARD', sessions) ~= #ARGV - 2 then
+  return { 'again' }
 end
-for i = 2, #ARGV do
+for i = 3, #ARGV do
   local deadline = redis.call('ZSCORE', sessions, ARGV[i])
   if not deadline then
-    return { 'sessions' }
+    return { 'again' }
   end
   local held = redis.call('SCARD', KEYS[4 + buckets + i])
   if tonumber(deadline) > now then
@@ -36,5 +39,5 @@ local first = redis.call('LINDEX', ready, 0)
 local record = first and redis.call('HGET', pool, first) or ''
 return {
   now, scheduled, waiting, leased, redis.call('ZCARD', dead),
-  earliest, record, redis.call('HGETALL', stats),
+  earliest, record, redis.call('HGETALL', stats), redis.call('HLEN', pool),
 }

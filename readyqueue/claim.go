@@ -121,11 +121,10 @@ func (c Claim) parse(reply []any) Claimed {
 	left, _ := reply[2].(int64)
 	out.Left = int(left)
 	heads, _ := reply[3].([]any)
-	out.Heads = make([]Head, len(heads))
-	for i, h := range heads {
-		text, _ := h.(string)
-		due, err := strconv.ParseFloat(text, 64)
-		out.Heads[i] = Head{Bucket: c.Due[i], Due: int64(due), Empty: err != nil}
+	out.Heads = make([]Head, min(len(heads), len(c.Due)))
+	for i := range out.Heads {
+		out.Heads[i].Bucket = c.Due[i]
+		out.Heads[i].Due, out.Heads[i].Empty = score(heads[i])
 	}
 	ids, _ := reply[4].([]any)
 	records, _ := reply[5].([]any)
@@ -146,6 +145,21 @@ func (c Claim) parse(reply []any) Claimed {
 		}
 	}
 	return out
+}
+
+// score reads a head's due time. Whatever some other hand has put there, it is at
+// least 1, for 0 means "none" elsewhere, and no more than a float64 can tell
+// from its neighbours.
+func score(v any) (due int64, none bool) {
+	text, _ := v.(string)
+	f, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		return 0, true
+	case f >= 1:
+		return int64(min(f, 1<<53)), false
+	}
+	return 1, false
 }
 
 func flag(b bool) string {

@@ -62,7 +62,9 @@ func Extend(ctx context.Context, rdb redis.UniversalClient, sessions []*Session)
 
 // HeldIDs are the ids a session holds: no more than it claimed at a time.
 func HeldIDs(ctx context.Context, rdb redis.UniversalClient, l *key.Lane, session string) ([]string, error) {
-	ids, err := rdb.SMembers(ctx, l.Held(session)).Result()
+	ids, err := script.Once(ctx, rdb, func(p redis.Pipeliner) *redis.StringSliceCmd {
+		return p.SMembers(ctx, l.Held(session))
+	}).Result()
 	if err != nil {
 		return nil, fmt.Errorf("readyqueue: read what is held in topic %q: %w", l.Topic, err)
 	}
@@ -74,7 +76,9 @@ func HeldIDs(ctx context.Context, rdb redis.UniversalClient, l *key.Lane, sessio
 // ready, and returns the earliest deadline of those that live, or 0.
 func Expire(ctx context.Context, rdb redis.UniversalClient, l *key.Lane, now int64) (next int64, err error) {
 	for {
-		first, err := rdb.ZRangeWithScores(ctx, l.Sessions, 0, 15).Result()
+		first, err := script.Once(ctx, rdb, func(p redis.Pipeliner) *redis.ZSliceCmd {
+			return p.ZRangeWithScores(ctx, l.Sessions, 0, 15)
+		}).Result()
 		if err != nil {
 			return 0, fmt.Errorf("readyqueue: read sessions of topic %q: %w", l.Topic, err)
 		}

@@ -3,6 +3,7 @@ package subscriber
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -174,11 +175,26 @@ func (w *wait) run(ctx context.Context) {
 			}
 			failures++
 			w.b.log.Warn("cannot listen for bells; will try again", zap.Error(err))
+			w.interrupted(ctx)
 			select {
 			case <-ctx.Done():
 			case <-time.After(min(50*time.Millisecond<<min(failures, 7), 5*time.Second)):
 			}
 		}
+	}
+}
+
+// interrupted has the lanes look for what went unheard, and for leases that we do
+// not know of: another server may have taken over, which has not heard of all
+// that we have settled.
+func (w *wait) interrupted(ctx context.Context) {
+	script.Reload(ctx, w.b.waiter)
+	w.mu.Lock()
+	lanes := slices.Collect(maps.Values(w.lanes))
+	w.mu.Unlock()
+	for _, l := range lanes {
+		l.suspect.Store(true)
+		l.kick()
 	}
 }
 
@@ -196,7 +212,9 @@ func (w *wait) next(ctx context.Context) (bell string, err error) {
 	if !asleep {
 		return "", ctx.Err()
 	}
-	got, err := w.b.waiter.BLPop(ctx, max(w.b.fallback, time.Second), keys...).Result()
+	got, err := script.Once(ctx, w.b.waiter, func(p redis.Pipeliner) *redis.StringSliceCmd {
+		return p.BLPop(ctx, max(w.b.fallback, time.Second), keys...)
+	}).Result()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asleep = false

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -69,8 +71,8 @@ func (l *Lane) Move(ctx context.Context, due []int) (found readyqueue.Claimed, a
 			l.lose(claim.Session)
 			return found, false, err
 		}
+		l.suspect.Store(true) // even if it was refused: another server may have taken over
 		if !script.NotRun(err) {
-			l.suspect.Store(true)
 			l.doubt()
 		}
 		return found, false, fmt.Errorf("subscriber: %w", err)
@@ -135,7 +137,38 @@ func (l *Lane) end(start time.Time, claim readyqueue.Claim, leases []readyqueue.
 			deliveries = append(deliveries, d)
 		}
 	}
-	return deliveries
+	return l.apart(deliveries)
+}
+
+// apart puts off events that were lost with their processes, if several come at
+// once: one of them may be what ends processes, and would use up the others'
+// attempts with its own. They come back at random times within a lease.
+func (l *Lane) apart(deliveries []*delivery) []*delivery {
+	suspects := 0
+	for _, d := range deliveries {
+		if d.suspect() {
+			suspects++
+		}
+	}
+	if suspects < 2 {
+		return deliveries
+	}
+	l.s.opts.Logger.Warn("events that lost their process again and again are put off, to run one by one",
+		zap.String("topic", l.key.Topic), zap.Int("events", suspects))
+	return slices.DeleteFunc(deliveries, func(d *delivery) bool {
+		if !d.suspect() {
+			return false
+		}
+		d.settle(readyqueue.Settlement{Outcome: readyqueue.Retry, Delay: rand.N(l.s.opts.Lease), Attempts: d.attempts})
+		return true
+	})
+}
+
+// suspect reports whether the event may be what ended its last process, and not
+// for the first time, or with its last attempt but one.
+func (d *delivery) suspect() bool {
+	return d.attempts.Cause == readyqueue.LostCause &&
+		d.attempts.Count >= min(2, d.event.MaxAttempts-1) && d.attempts.Count < d.event.MaxAttempts
 }
 
 // deliver makes a delivery of a lease. One that is not sound is settled at once:

@@ -48,12 +48,25 @@ func addRedisFlag(root *cobra.Command) {
 // connect connects to the Redis that the flag names, or else the environment.
 // Where both name none it starts an embedded miniredis.
 func connect(ctx context.Context, cmd *cobra.Command) (*server, error) {
-	raw, source := os.Getenv(redisEnv), redisEnv
-	if f := cmd.Flag(redisFlag); f.Changed {
-		raw, source = f.Value.String(), "--"+redisFlag
-	}
-	if raw == "" {
+	if raw, _ := redisURL(cmd); raw == "" {
 		return embed()
+	}
+	return connectNamed(ctx, cmd)
+}
+
+// redisURL is the URL that the flag names, or else the environment, and which.
+func redisURL(cmd *cobra.Command) (raw, source string) {
+	if f := cmd.Flag(redisFlag); f.Changed {
+		return f.Value.String(), "--" + redisFlag
+	}
+	return os.Getenv(redisEnv), redisEnv
+}
+
+// connectNamed is [connect] for verbs that need a Redis with something in it.
+func connectNamed(ctx context.Context, cmd *cobra.Command) (*server, error) {
+	raw, source := redisURL(cmd)
+	if raw == "" {
+		return nil, usageError{fmt.Errorf("no Redis is named: use --%s or $%s", redisFlag, redisEnv), cmd.CommandPath()}
 	}
 	client, name, err := newClient(raw)
 	if err != nil {

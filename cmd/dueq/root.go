@@ -70,7 +70,7 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{err, cmd.CommandPath()} })
 	addRedisFlag(root)
-	root.AddCommand(newDemo())
+	root.AddCommand(newDemo(), newCheck())
 	return root
 }
 

@@ -9,6 +9,10 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
+// maxBuckets is more than any process may use: a greater count in Redis is some
+// other hand's mistake.
+const maxBuckets = 1 << 16
+
 // Lane names the keys of one partition of a topic. All of them share one hash
 // tag, so a lane lies in one Redis Cluster slot.
 type Lane struct {
@@ -95,7 +99,7 @@ func (l *Lane) Learn(stored string) {
 	own := l.counts.Load().known[0]
 	all := []int{own}
 	for part := range strings.SplitSeq(stored, ",") {
-		if n, err := strconv.Atoi(part); err == nil && n > 0 {
+		if n, err := strconv.Atoi(part); err == nil && n > 0 && n <= maxBuckets {
 			all = append(all, n)
 		}
 	}

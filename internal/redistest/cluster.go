@@ -20,6 +20,7 @@ const (
 // Cluster is a Redis Cluster that belongs to one test or benchmark.
 type Cluster struct {
 	tb      testing.TB
+	args    []string // of every node
 	servers []*Server
 }
 
@@ -30,10 +31,10 @@ type Cluster struct {
 // killed when tb ends.
 func StartCluster(tb testing.TB, nodes int, args ...string) *Cluster {
 	tb.Helper()
-	c := &Cluster{tb: tb}
+	c := &Cluster{tb: tb, args: append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "5000"}, args...)}
 	var clients []*redis.Client
 	for range nodes {
-		s := Start(tb, append([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "5000"}, args...)...)
+		s := Start(tb, c.args...)
 		c.servers = append(c.servers, s)
 		clients = append(clients, s.Client())
 	}
@@ -50,7 +51,7 @@ func StartCluster(tb testing.TB, nodes int, args ...string) *Cluster {
 	return c
 }
 
-// Addrs are the host:port of all nodes; the i-th of n has the i-th n-th of the slots.
+// Addrs are the host:port of all masters; the i-th of n has the i-th n-th of the slots.
 func (c *Cluster) Addrs() []string {
 	addrs := make([]string, len(c.servers))
 	for i, s := range c.servers {
@@ -59,7 +60,7 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Server is the i-th node.
+// Server is the i-th of the nodes that began as masters.
 func (c *Cluster) Server(i int) *Server { return c.servers[i] }
 
 // Client is a new client of the cluster, closed when the test ends.

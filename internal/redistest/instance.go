@@ -28,20 +28,21 @@ var (
 // instance is a server with a port and a folder of its own, running or not.
 type instance struct {
 	bin, dir string
+	config   string // a configuration file, or ""
 	port     int
 	args     []string
 	proc     *process // nil while it is not running
 }
 
-// startInstance starts a server on a free port. Its error wraps errNoServer
-// when there is no server binary.
-func startInstance(dir string, args []string) (*instance, error) {
+// startInstance starts a server on a free port, with a configuration file unless
+// config is "". Its error wraps errNoServer when there is no server binary.
+func startInstance(dir, config string, args []string) (*instance, error) {
 	bin, err := serverBinary()
 	if err != nil {
 		return nil, err
 	}
 	for range portAttempts {
-		in := &instance{bin: bin, dir: dir, port: freePort(), args: args}
+		in := &instance{bin: bin, dir: dir, config: config, port: freePort(), args: args}
 		if err = in.start(); !errors.Is(err, errEnded) { // errEnded: another program may have taken the port
 			return in, err
 		}
@@ -56,10 +57,13 @@ func (in *instance) start() error {
 		return fmt.Errorf("redistest: open server output: %w", err)
 	}
 	defer func() { _ = out.Close() }() // the process has its own copy
-	flags := []string{
-		"--port", strconv.Itoa(in.port), "--bind", "127.0.0.1", "--dir", in.dir,
-		"--save", "", "--appendonly", "no",
+	var flags []string
+	if in.config != "" {
+		flags = append(flags, in.config)
 	}
+	flags = append(flags,
+		"--port", strconv.Itoa(in.port), "--bind", "127.0.0.1", "--dir", in.dir,
+		"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0")
 	in.proc, err = startProcess(in.bin, append(flags, in.args...), out)
 	if err != nil {
 		return fmt.Errorf("redistest: start %s: %w", in.bin, err)

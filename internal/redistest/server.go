@@ -25,8 +25,12 @@ type Server struct {
 // server is killed when tb ends.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	dir := tb.TempDir()
-	in, err := startInstance(dir, args)
+	return start(tb, tb.TempDir(), "", args)
+}
+
+func start(tb testing.TB, dir, config string, args []string) *Server {
+	tb.Helper()
+	in, err := startInstance(dir, config, args)
 	if err != nil {
 		giveUp(tb, err)
 	}

@@ -37,15 +37,12 @@ type Call struct {
 
 	Commands [][]any // instead of a script: a transaction; a command's second word is a key of the lane
 
-	Reply []any // set by Run: the script's table, or the replies of the commands
-	Err   error // set by Run
+	Replicas int // how many replicas must have what it writes; 0: the server alone
+
+	Reply        []any // set by Run: the script's table, or the replies of the commands
+	Err          error // set by Run
+	Unreplicated error // set by Run if the step was done: nil, or why it is not known that Replicas have it
 }
-
-// once is a command that the client must not send twice: a script that moved
-// events must not run again because its reply was lost.
-type once struct{ *redis.Cmd }
-
-func (once) NoRetry() bool { return true }
 
 // commands are what goes over the wire.
 func (c *Call) commands(ctx context.Context, byHash bool) []once {
@@ -63,12 +60,6 @@ func (c *Call) commands(ctx context.Context, byHash bool) []once {
 	}
 	args = append(args, c.Args...)
 	return []once{newOnce(ctx, 3, args)}
-}
-
-func newOnce(ctx context.Context, firstKey int8, args []any) once {
-	cmd := redis.NewCmd(ctx, args...)
-	cmd.SetFirstKeyPos(firstKey)
-	return once{cmd}
 }
 
 // size is about how many words a call sends.
@@ -89,15 +80,22 @@ func Run(ctx context.Context, rdb redis.UniversalClient, c *Call) error {
 // RunAll runs many calls in one round trip (on a cluster, one per node). Each
 // call carries its own reply and error.
 func RunAll(ctx context.Context, rdb redis.UniversalClient, calls []*Call) {
-	if t, ok := rdb.(*together); ok {
+	t, ok := rdb.(*together)
+	switch {
+	case ok && replicas(calls) > 0: // by themselves: others would wait for the replicas, too
+		runAll(ctx, t.UniversalClient, calls)
+	case ok:
 		t.run(ctx, calls)
-		return
+	case replicas(calls) > 0 && !Single(rdb):
+		runOnMasters(ctx, rdb, calls)
+	default:
+		runAll(ctx, rdb, calls)
 	}
-	runAll(ctx, rdb, calls)
 }
 
 func runAll(ctx context.Context, rdb redis.UniversalClient, calls []*Call) {
 	if !Single(rdb) {
+		defer reloadAfter(ctx, rdb, calls)
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		calls = eachAlone(ctx, rdb, calls, &wg)
@@ -116,7 +114,9 @@ func runPipe(ctx context.Context, rdb redis.UniversalClient, calls []*Call, byHa
 	for i, c := range calls {
 		sent[i] = c.commands(ctx, byHash)
 	}
-	if len(calls) == 1 && len(sent[0]) == 1 {
+	most := replicas(calls)
+	var wait once
+	if len(calls) == 1 && len(sent[0]) == 1 && most == 0 {
 		_ = rdb.Process(ctx, sent[0][0])
 	} else if len(calls) > 0 {
 		pipe := rdb.Pipeline()
@@ -125,10 +125,15 @@ func runPipe(ctx context.Context, rdb redis.UniversalClient, calls []*Call, byHa
 				_ = pipe.Process(ctx, cmd)
 			}
 		}
+		if most > 0 {
+			wait = newWait(ctx, most)
+			_ = pipe.Process(ctx, wait)
+		}
 		_, _ = pipe.Exec(ctx) // each command carries its own error
 	}
 	for i, c := range calls {
 		c.take(sent[i])
+		c.confirm(wait)
 	}
 	return calls
 }
@@ -152,7 +157,7 @@ func (c *Call) take(cmds []once) {
 func NotRun(err error) bool {
 	var refused redis.Error
 	var op *net.OpError
-	return errors.As(err, &refused) ||
+	return errors.As(err, &refused) || errors.Is(err, errNotSent) ||
 		errors.Is(err, redis.ErrClosed) ||
 		errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) ||
 		errors.As(err, &op) && op.Op == "dial"

@@ -1,0 +1,43 @@
+package bucket
+
+import (
+	"context"
+	_ "embed"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/script"
+)
+
+// PurgeBatch is the most events that one [Purge] forgets.
+const PurgeBatch = 500
+
+//go:embed purge.lua
+var purgeSource string
+
+var purgeScript = script.New(purgeSource)
+
+// Purge forgets events of a lane that nobody holds, and returns how many. Less
+// than [PurgeBatch] says that there was no other. Its errors are
+// [ErrOutcomeUnknown], or why Redis refused.
+func Purge(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) (n int, err error) {
+	for try := 1; ; try++ {
+		counts := l.Counts()
+		keys := fixedKeys(l, counts.Buckets())
+		for i := range counts.Buckets() {
+			keys = append(keys, l.Bucket(i))
+		}
+		c := &script.Call{Script: purgeScript, Keys: keys, Args: []any{counts.Stored, PurgeBatch}}
+		_ = script.Run(ctx, rdb, c)
+		if stored, stale := staleCounts(c); stale && try < maxTries {
+			l.Learn(stored)
+			continue
+		}
+		if err := callError(c, l, "purge"); err != nil {
+			return 0, err
+		}
+		forgotten, _ := c.Reply[1].(int64)
+		return int(forgotten), nil
+	}
+}

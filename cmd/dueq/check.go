@@ -1,0 +1,190 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dueq-io/dueq"
+)
+
+// maxShown is the most examples of a kind that the table shows. JSON has more.
+const maxShown = 5
+
+// checkFlags are the flags of the verb check.
+type checkFlags struct {
+	namespace string
+	all       bool
+	repair    bool
+	output    string
+}
+
+// newCheck is the verb check.
+func newCheck() *cobra.Command {
+	var f checkFlags
+	cmd := &cobra.Command{
+		Use:   "check [TOPIC ...]",
+		Short: "Look whether every event of a topic lies where it should, and mend what does not",
+		Long: `Looks whether each event of the topics lies in exactly one place: scheduled,
+ready, held by a process, or dead. It works in small steps while the topics are
+in use, and changes nothing. dueq is built to keep it so whichever process dies
+when; what is found, some other hand did, such as an eviction or a stray command.
+
+  found         is                                 with --repair
+  no_place      an event that lies nowhere         goes to the dead
+  no_body       an id without a body               is forgotten
+  two_places    an event in more than one place    stays in one: held, else ready, scheduled, dead
+  wrong_bucket  an event where nobody looks        goes to where it belongs, with its time
+  no_session    an event held by no process        is given back, to be handled
+  leftover      attempts of an event that is gone  is forgotten
+
+Exit codes: 0 nothing found, or all of it repaired; 1 something found, or failed;
+2 called wrongly; 130 interrupted.
+
+` + redisHelp,
+		Example: `  dueq check --redis redis://localhost:6379 order.close
+  dueq check --all -o json | jq '.topics[] | select(.findings != [])'
+  dueq check --all --repair`,
+		Args: func(cmd *cobra.Command, topics []string) error {
+			if err := f.check(topics); err != nil {
+				return usageError{err, cmd.CommandPath()}
+			}
+			return nil
+		},
+		RunE: f.run,
+	}
+	cmd.Flags().BoolVar(&f.all, "all", false, "check all topics of the namespace")
+	cmd.Flags().BoolVar(&f.repair, "repair", false, "mend what is found")
+	cmd.Flags().StringVar(&f.namespace, "namespace", "dueq", "the `name` that heads the queue's keys")
+	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "print a `table` or json")
+	cmd.Flags().SortFlags = false
+	return cmd
+}
+
+func (f *checkFlags) check(topics []string) error {
+	switch {
+	case f.output != "table" && f.output != "json":
+		return fmt.Errorf("--output is %q, not table or json", f.output)
+	case f.all && len(topics) > 0:
+		return errors.New("topics and --all exclude each other")
+	case !f.all && len(topics) == 0:
+		return errors.New("name topics, or --all")
+	}
+	return nil
+}
+
+// checkReport is what check prints as JSON.
+type checkReport struct {
+	Redis     string         `json:"redis"`
+	Namespace string         `json:"namespace"`
+	Left      int            `json:"left"` // findings that are not repaired
+	Topics    []*dueq.Report `json:"topics"`
+}
+
+// run checks the topics on the server that cmd's flags name, and prints what it found.
+func (f *checkFlags) run(cmd *cobra.Command, topics []string) error {
+	ctx := cmd.Context()
+	server, err := connectNamed(ctx, cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = server.close() }() // all that matters is done by then
+	q, err := dueq.New(server.client, dueq.Options{Namespace: f.namespace})
+	if err != nil {
+		return usageError{err, cmd.CommandPath()}
+	}
+	if topics, err = f.topics(cmd, q, topics); err != nil {
+		return err
+	}
+	r := checkReport{Redis: server.name, Namespace: f.namespace, Topics: []*dueq.Report{}}
+	for _, topic := range topics {
+		var report *dueq.Report
+		if f.repair {
+			report, err = q.Repair(ctx, topic)
+		} else {
+			report, err = q.Check(ctx, topic)
+		}
+		r.Topics = append(r.Topics, report)
+		r.Left += report.Left()
+		if err != nil {
+			break
+		}
+	}
+	if f.output == "json" {
+		err = errors.Join(err, json.NewEncoder(cmd.OutOrStdout()).Encode(r))
+	} else {
+		r.writeTable(cmd.OutOrStdout())
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return errInterrupted
+	case err == nil && r.Left > 0:
+		return fmt.Errorf("%s found; --repair mends that", plural(r.Left, "fault"))
+	}
+	return err
+}
+
+// topics are the topics to check.
+func (f *checkFlags) topics(cmd *cobra.Command, q *dueq.Queue, named []string) ([]string, error) {
+	known, err := q.Topics(cmd.Context())
+	if err != nil || f.all {
+		return known, err
+	}
+	for _, topic := range named {
+		if !slices.Contains(known, topic) {
+			return nil, usageError{fmt.Errorf("no topic %q in namespace %q", topic, f.namespace), cmd.CommandPath()}
+		}
+	}
+	return named, nil
+}
+
+// writeTable prints the report for people.
+func (r *checkReport) writeTable(w io.Writer) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	defer func() { _ = table.Flush() }()
+	fmt.Fprint(table, "TOPIC\tEVENTS\tFOUND\tCOUNT\tREPAIRED\n")
+	for _, topic := range r.Topics {
+		if len(topic.Findings) == 0 {
+			fmt.Fprintf(table, "%s\t%s\tnothing\t0\t0\n", printable(topic.Topic), thousands(topic.Events))
+		}
+		for _, f := range topic.Findings {
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n",
+				printable(topic.Topic), thousands(topic.Events), f.Kind, thousands(f.Count), thousands(f.Repaired))
+		}
+	}
+	for _, topic := range r.Topics {
+		for _, f := range topic.Findings {
+			fmt.Fprintf(table, "\n%s in %s:\n", f.Kind, printable(topic.Topic))
+			for _, e := range f.Examples[:min(maxShown, len(f.Examples))] {
+				fmt.Fprintf(table, "  %s\t%s\n", printable(e.ID), printable(strings.Join(e.Keys, " ")))
+			}
+			if more := f.Count - maxShown; more > 0 {
+				fmt.Fprintf(table, "  and %s more\n", thousands(more))
+			}
+		}
+	}
+}
+
+// printable is text as it is if a terminal can show it, else quoted: other hands
+// may have put anything into Redis.
+func printable(text string) string {
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return thousands(n) + " " + what + "s"
+}
