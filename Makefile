@@ -35,6 +35,16 @@ bench: redis ## Run every Go benchmark once
 bench-compare: redis ## Measure dueq beside asynq and others, three rounds
 	@cd bench/peers && go run .
 
+DURATION ?= 10m
+SEED     ?= 0
+
+.PHONY: chaos soak
+chaos: redis ## Break everything around workers for DURATION by the plan of SEED; check the guarantees
+	@cd chaos && go run . -duration $(DURATION) -seed $(SEED)
+
+soak: redis ## The same without faults, with an eye on memory and goroutines
+	@cd chaos && go run . -faults none -duration $(DURATION) -seed $(SEED)
+
 .PHONY: cover
 cover: redis ## Print the root module's test coverage by function
 	@REQUIRE_REDIS=1 go test -coverpkg=./... -coverprofile=cover.out ./...

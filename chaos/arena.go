@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/dueq-io/dueq/chaos/history"
+)
+
+const (
+	checkPeriod = 2 * time.Second // between two looks at conservation
+	drainTime   = 30 * lease
+)
+
+// arena is one run: a server, workers and their links to it.
+type arena struct {
+	settings
+	dir      string
+	program  string
+	progress io.Writer
+	history  *history.Writer
+
+	serverMu sync.Mutex // held while the server is down
+	server   *server
+	memory   sync.Mutex // held while the server's memory is limited
+	links    []*link
+	places   []*place
+
+	mu       sync.Mutex
+	breaches []string // of conservation, and workers that ended by themselves
+	checks   int      // of conservation
+	fatal    error    // the run cannot go on
+	failed   chan struct{}
+}
+
+// chaos makes a run.
+func chaos(ctx context.Context, s settings, progress io.Writer) (r *report, err error) {
+	a := &arena{settings: s, progress: progress, failed: make(chan struct{})}
+	if a.program, err = os.Executable(); err != nil {
+		return nil, err
+	}
+	if a.dir, err = os.MkdirTemp("", "chaos-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if r != nil && r.clean() || ctx.Err() != nil {
+			err = errors.Join(err, os.RemoveAll(a.dir))
+		}
+	}()
+	fmt.Fprintf(progress, "chaos: seed %d, %v, %d workers, %d events/s, faults: %v\n", s.seed, s.duration, s.workers, s.rate, &s.faults)
+	began := time.Now()
+	err = errors.Join(a.fight(ctx), a.close())
+	if err != nil {
+		return nil, fmt.Errorf("%w (what there is lies in %s)", err, a.dir)
+	}
+	fmt.Fprintln(progress, "chaos: checking the histories")
+	records, err := history.ReadDir(a.dir)
+	if err != nil {
+		return nil, err
+	}
+	return a.judge(records, began), nil
+}
+
+// fight is a run from its first process to its last.
+func (a *arena) fight(ctx context.Context) error {
+	if err := a.setUp(ctx); err != nil {
+		return err
+	}
+	a.assail(ctx)
+	if err := a.broken(ctx); err != nil {
+		return err
+	}
+	a.drain(ctx)
+	if err := a.broken(ctx); err != nil {
+		return err
+	}
+	a.endWorkers()
+	a.conserve(ctx)
+	left, err := a.server.left(ctx)
+	if err != nil {
+		return err
+	}
+	a.history.Write(left...)
+	return nil
+}
+
+// broken is why the run cannot go on, or nil.
+func (a *arena) broken(ctx context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return errors.Join(a.fatal, context.Cause(ctx))
+}
+
+// fail ends the run.
+func (a *arena) fail(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.fatal == nil {
+		a.fatal = err
+		close(a.failed)
+	}
+}
+
+func (a *arena) setUp(ctx context.Context) error {
+	var err error
+	if a.history, err = history.Create(filepath.Join(a.dir, "chaos"+history.Ext), "chaos"); err != nil {
+		return err
+	}
+	if a.server, err = startServer(ctx, a.dir); err != nil {
+		return err
+	}
+	for i := range a.workers {
+		l, err := newLink(linkName(i), a.server.addr())
+		if err != nil {
+			return err
+		}
+		a.links = append(a.links, l)
+	}
+	for i := range a.workers {
+		p := &place{index: i}
+		a.places = append(a.places, p)
+		if err := a.begin(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *arena) breach(lines ...string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.breaches = append(a.breaches, lines...)
+}
+
+// assail makes all faults of the plan.
+func (a *arena) assail(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, a.duration)
+	defer cancel()
+	go func() {
+		select {
+		case <-a.failed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	start := time.Now()
+	var steps, watchers sync.WaitGroup
+	watchers.Go(func() { a.watch(ctx, start) })
+	watchers.Go(func() { a.feel(ctx) })
+	if len(a.faults) > 0 {
+		steps.Go(func() { a.relax(ctx, start) })
+	}
+	for _, s := range plan(a.seed, a.faults, a.workers, a.duration) {
+		steps.Go(func() {
+			if !pause(ctx, time.Until(start.Add(s.at))) {
+				return
+			}
+			if err := a.make(ctx, s); err != nil {
+				a.fail(fmt.Errorf("fault %s: %w", s.name, err))
+			}
+		})
+	}
+	<-ctx.Done()
+	steps.Wait()
+	watchers.Wait()
+}
+
+// relax has the server sync its file once a second in the second third of the
+// time.
+func (a *arena) relax(ctx context.Context, start time.Time) {
+	for i, mode := range []string{history.EverySec, history.Always} {
+		if !pause(ctx, time.Until(start.Add(a.duration*time.Duration(i+1)/3))) {
+			break
+		}
+		if err := a.setSync(ctx, mode); err != nil {
+			a.fail(err)
+		}
+	}
+	if err := a.setSync(context.WithoutCancel(ctx), history.Always); err != nil {
+		a.fail(err)
+	}
+}
+
+func (a *arena) setSync(ctx context.Context, mode string) error {
+	a.serverMu.Lock()
+	defer a.serverMu.Unlock()
+	if a.server.mode == mode || ctx.Err() != nil {
+		return nil
+	}
+	a.server.mode = mode
+	return a.server.config(ctx, "appendfsync", mode)
+}
+
+// watch looks at conservation again and again, and prints progress.
+func (a *arena) watch(ctx context.Context, start time.Time) {
+	shown := time.Now()
+	for pause(ctx, checkPeriod) {
+		live := a.conserve(ctx)
+		if time.Since(shown) >= 10*time.Second {
+			shown = time.Now()
+			fmt.Fprintf(a.progress, "chaos: %v of %v, %d events in Redis\n", time.Since(start).Round(time.Second), a.duration, live)
+		}
+	}
+}
+
+// conserve looks at conservation once, and counts the events that are not dead.
+func (a *arena) conserve(ctx context.Context) (live int64) {
+	a.serverMu.Lock()
+	defer a.serverMu.Unlock()
+	live, breaches, err := a.server.conserve(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			a.breach(err.Error())
+		}
+		return -1
+	}
+	for _, b := range breaches {
+		a.breach("conservation: " + b)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.checks++
+	return live
+}
+
+// feel records when the server was silent, whoever is to blame.
+func (a *arena) feel(ctx context.Context) {
+	for pause(ctx, stallTick) {
+		start := time.Now()
+		_ = a.server.rdb.Ping(ctx).Err()
+		if silent := time.Since(start); silent > stallLimit {
+			a.history.Write(history.Record{Kind: history.Stalled, Delay: silent.Milliseconds()})
+		}
+	}
+}
+
+// drain waits until everything is handled.
+func (a *arena) drain(ctx context.Context) {
+	for _, p := range a.places {
+		_, _ = fmt.Fprintln(p.proc.stdin, quietLine) // one that has ended is noticed elsewhere
+	}
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	feeling := make(chan struct{})
+	go func() {
+		defer close(feeling)
+		a.feel(ctx)
+	}()
+	fmt.Fprintln(a.progress, "chaos: no more faults, no more events; draining")
+	for a.conserve(ctx) != 0 && pause(ctx, 200*time.Millisecond) {
+		select {
+		case <-a.failed:
+			cancel()
+		default:
+		}
+	}
+	cancel()
+	<-feeling
+}
+
+// close ends whatever runs still.
+func (a *arena) close() error {
+	for _, p := range a.places {
+		if p.proc != nil {
+			select {
+			case <-p.gone:
+			default:
+				close(p.gone)
+			}
+			p.proc.kill()
+		}
+	}
+	for _, l := range a.links {
+		l.cut()
+	}
+	if a.server != nil {
+		a.server.close()
+	}
+	if a.history == nil {
+		return nil
+	}
+	return a.history.Close()
+}
