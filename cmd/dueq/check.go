@@ -148,6 +148,10 @@ func (f *checkFlags) topics(cmd *cobra.Command, q *dueq.Queue, named []string) (
 
 // writeTable prints the report for people.
 func (r *checkReport) writeTable(w io.Writer) {
+	if len(r.Topics) == 0 {
+		fmt.Fprintf(w, "no topics in namespace %q\n", r.Namespace)
+		return
+	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	defer func() { _ = table.Flush() }()
 	fmt.Fprint(table, "TOPIC\tEVENTS\tFOUND\tCOUNT\tREPAIRED\n")
