@@ -2,6 +2,8 @@ package script
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -55,14 +57,21 @@ func (c *Call) runTransaction(ctx context.Context, rdb redis.UniversalClient) {
 	for i, cmd := range cmds {
 		c.Reply[i] = cmd.Val()
 	}
+	if c.Err != nil && slices.ContainsFunc(cmds, func(cmd once) bool { return cmd.Err() == nil }) {
+		c.Err = partial(c.Err)
+	}
 }
 
-// check finds the error of a command that Redis ran in vain.
+// check finds the error of a command that Redis ran in vain. The others of its
+// transaction took effect, so it is not an error that proves that nothing did.
 func (c *Call) check() {
 	for _, reply := range c.Reply {
 		if err, failed := reply.(error); failed {
-			c.Err = err
+			c.Err = partial(err)
 			return
 		}
 	}
 }
+
+// partial hides that Redis gave the error: see [NotRun].
+func partial(err error) error { return errors.New("part of a transaction failed: " + err.Error()) }
