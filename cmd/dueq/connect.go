@@ -32,7 +32,11 @@ const redisHelp = `Redis URLs (in user and password, percent-encode characters s
   redis-sentinel://host:26379/0?master_name=main&addr=host2:26379&password=…
 Further options of the client are query parameters, such as dial_timeout=2s.`
 
-var errScheme = errors.New("a Redis URL begins with redis://, rediss://, unix://, redis-cluster:// or redis-sentinel://")
+var (
+	errScheme = errors.New("a Redis URL begins with redis://, rediss://, unix://, redis-cluster:// or redis-sentinel://")
+	// errAmbiguous stands for any error that may quote a part of the password.
+	errAmbiguous = errors.New("not a URL; characters such as / @ # in user and password have to be percent-encoded")
+)
 
 // server is the Redis that a verb works on.
 type server struct {
@@ -109,6 +113,9 @@ func (s *server) close() error {
 // No error quotes the password.
 func newClient(raw string) (client redis.UniversalClient, name string, err error) {
 	u, err := url.Parse(raw)
+	if strings.Contains(raw, "#") || u != nil && strings.Count(raw, "@") > 1 && u.User != nil {
+		return nil, "", errAmbiguous // what follows may belong to the password
+	}
 	if err == nil {
 		name = u.Scheme + "://" + u.Host + u.Path
 		client, err = clientOf(u)
@@ -116,8 +123,8 @@ func newClient(raw string) (client redis.UniversalClient, name string, err error
 	switch {
 	case err == nil:
 		return client, name, nil
-	case strings.Contains(raw, "@") && (u == nil || u.User == nil): // the error may quote part of the password
-		return nil, "", errors.New("not a URL; characters such as / @ # in user and password have to be percent-encoded")
+	case strings.Contains(raw, "@") && (u == nil || u.User == nil):
+		return nil, "", errAmbiguous
 	case !strings.Contains(raw, "://"):
 		return nil, "", errScheme
 	}
@@ -140,7 +147,7 @@ func clientOf(u *url.URL) (redis.UniversalClient, error) {
 	plain := *u
 	plain.Scheme = base
 	switch {
-	case base == "unix" && kind == "":
+	case base == "unix" && kind == "" && plain.Host == "":
 		return singleClient(plain.String())
 	case base != "redis" && base != "rediss":
 	case kind == "":

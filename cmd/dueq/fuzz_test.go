@@ -42,6 +42,8 @@ func FuzzPassword(f *testing.F) {
 	f.Add("unix", "se?cret", "/run/r.sock", false)
 	f.Add("redis", "pw\x00", "h:port", true)
 	f.Add("http", "a:b@c", "h", false)
+	f.Add("redis", "@/", "0", false)
+	f.Add("unix", "@/run/", "/r.sock", false)
 	f.Fuzz(func(t *testing.T, scheme, password, rest string, encode bool) {
 		const mark = "Pa55w0rd"
 		if strings.Contains(scheme+rest, mark) || strings.ContainsAny(scheme, "@/?#:") {
