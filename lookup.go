@@ -29,6 +29,7 @@ type EventInfo struct {
 	ID          string
 	Topic       string
 	Body        []byte
+	BodySize    int // of the whole body, where Body is only its beginning
 	EffectTime  time.Time
 	Metadata    map[string]string
 	State       State
@@ -46,6 +47,8 @@ type Stats struct {
 	Leased    int       // held by live sessions
 	Dead      int       // failed for good
 	OldestDue time.Time // effect time of the oldest event that is due and that nobody has; zero: there is none
+	Paused    bool      // see [Queue.Pause]
+	Lateness  Histogram // of all deliveries in all processes: from due to the handler's start
 
 	Published   int // stored, replacing included
 	Kept        int // publishes that found their key and kept it
@@ -105,6 +108,7 @@ func newEventInfo(topic, id string, p inspect.Place) *EventInfo {
 	} else { // shown as it lies there
 		info.Body = []byte(p.Record)
 	}
+	info.BodySize = len(info.Body)
 	switch info.State {
 	case StateScheduled:
 		info.Due = time.UnixMilli(p.At)

@@ -21,10 +21,9 @@ const maxShown = 5
 
 // checkFlags are the flags of the verb check.
 type checkFlags struct {
-	namespace string
-	all       bool
-	repair    bool
-	output    string
+	all    bool
+	repair bool
+	output string
 }
 
 // newCheck is the verb check.
@@ -63,22 +62,19 @@ Exit codes: 0 nothing found, or all of it repaired; 1 something found, or failed
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "check all topics of the namespace")
 	cmd.Flags().BoolVar(&f.repair, "repair", false, "mend what is found")
-	cmd.Flags().StringVar(&f.namespace, "namespace", "dueq", "the `name` that heads the queue's keys")
-	cmd.Flags().StringVarP(&f.output, "output", "o", "table", "print a `table` or json")
+	addOutputFlag(cmd, &f.output)
 	cmd.Flags().SortFlags = false
 	return cmd
 }
 
 func (f *checkFlags) check(topics []string) error {
 	switch {
-	case f.output != "table" && f.output != "json":
-		return fmt.Errorf("--output is %q, not table or json", f.output)
 	case f.all && len(topics) > 0:
 		return errors.New("topics and --all exclude each other")
 	case !f.all && len(topics) == 0:
 		return errors.New("name topics, or --all")
 	}
-	return nil
+	return checkOutput(f.output)
 }
 
 // checkReport is what check prints as JSON.
@@ -92,19 +88,15 @@ type checkReport struct {
 // run checks the topics on the server that cmd's flags name, and prints what it found.
 func (f *checkFlags) run(cmd *cobra.Command, topics []string) error {
 	ctx := cmd.Context()
-	server, err := connectNamed(ctx, cmd)
+	q, server, err := openQueue(cmd, dueq.Options{})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = server.close() }() // all that matters is done by then
-	q, err := dueq.New(server.client, dueq.Options{Namespace: f.namespace})
-	if err != nil {
-		return usageError{err, cmd.CommandPath()}
-	}
 	if topics, err = f.topics(cmd, q, topics); err != nil {
 		return err
 	}
-	r := checkReport{Redis: server.name, Namespace: f.namespace, Topics: []*dueq.Report{}}
+	r := checkReport{Redis: server.name, Namespace: namespace(cmd), Topics: []*dueq.Report{}}
 	for _, topic := range topics {
 		var report *dueq.Report
 		if f.repair {
@@ -140,7 +132,7 @@ func (f *checkFlags) topics(cmd *cobra.Command, q *dueq.Queue, named []string) (
 	}
 	for _, topic := range named {
 		if !slices.Contains(known, topic) {
-			return nil, usageError{fmt.Errorf("no topic %q in namespace %q", topic, f.namespace), cmd.CommandPath()}
+			return nil, usageError{fmt.Errorf("no topic %q in namespace %q", topic, namespace(cmd)), cmd.CommandPath()}
 		}
 	}
 	return named, nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,11 +13,15 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
+
+	"github.com/dueq-io/dueq"
 )
 
 const (
-	redisFlag = "redis"
-	redisEnv  = "DUEQ_REDIS"
+	redisFlag     = "redis"
+	redisEnv      = "DUEQ_REDIS"
+	namespaceFlag = "namespace"
+	namespaceEnv  = "DUEQ_NAMESPACE"
 
 	// connectTimeout is how long a server has to answer for the first time.
 	connectTimeout = 5 * time.Second
@@ -45,8 +50,34 @@ type server struct {
 	embedded *miniredis.Miniredis // nil: a server of its own
 }
 
-func addRedisFlag(root *cobra.Command) {
+// addQueueFlags adds the flags that say which queue a verb works on.
+func addQueueFlags(root *cobra.Command) {
 	root.PersistentFlags().String(redisFlag, "", "`URL` of the Redis to use (default $"+redisEnv+", else an embedded miniredis)")
+	root.PersistentFlags().String(namespaceFlag, "", "the `name` that heads the queue's keys (default $"+namespaceEnv+", else dueq)")
+}
+
+// namespace is the namespace that the flag names, or else the environment.
+func namespace(cmd *cobra.Command) string {
+	if f := cmd.Flag(namespaceFlag); f.Changed {
+		return f.Value.String()
+	}
+	return cmp.Or(os.Getenv(namespaceEnv), "dueq")
+}
+
+// openQueue connects to the Redis that the flags name, and makes a queue on it,
+// for verbs that need a Redis with something in it. The caller closes the server.
+func openQueue(cmd *cobra.Command, opts dueq.Options) (*dueq.Queue, *server, error) {
+	server, err := connectNamed(cmd.Context(), cmd)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts.Namespace = namespace(cmd)
+	q, err := dueq.New(server.client, opts)
+	if err != nil {
+		_ = server.close()
+		return nil, nil, usageError{err, cmd.CommandPath()}
+	}
+	return q, server, nil
 }
 
 // connect connects to the Redis that the flag names, or else the environment.

@@ -67,9 +67,8 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{err, cmd.CommandPath()} })
-	addRedisFlag(root)
+	addQueueFlags(root)
 	root.AddCommand(newDemo(), newCheck())
 	return root
 }
