@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dueq-io/dueq/bench/internal/measure"
 )
 
@@ -26,7 +28,7 @@ func startRedis(ctx context.Context) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := measure.NewMeter(server.Addr())
+	m := measure.NewMeter(&redis.Options{Addr: server.Addr()})
 	h := &host{server: server, meter: m, redis: m}
 	info, err := m.Info(ctx, "server")
 	if err != nil {

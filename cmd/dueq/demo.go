@@ -24,7 +24,7 @@ const (
 type demoFlags struct {
 	events   int
 	spread   time.Duration
-	json     bool
+	output   string
 	patience time.Duration
 }
 
@@ -45,13 +45,14 @@ Without --redis it starts an embedded miniredis, which keeps nothing: all is in
 memory, and gone when the demo ends. On a real Redis it uses a namespace of its
 own (demo-<random>) and removes those keys at the end, interrupted or not.
 
-Ctrl-C ends it early, with the summary so far and exit code 130.
+Ctrl-C ends it early, with the summary so far and exit code 130. With -o json the
+summary is one JSON object, and all else goes to stderr.
 
 ` + redisHelp,
 		Example: `  dueq demo
   dueq demo --events 20000 --spread 10s
   dueq demo --redis redis://localhost:6379
-  dueq demo --json | jq .lateness_ms.p99`,
+  dueq demo -o json | jq .lateness_ms.p99`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
@@ -62,7 +63,7 @@ Ctrl-C ends it early, with the summary so far and exit code 130.
 	}
 	cmd.Flags().IntVar(&f.events, "events", 3000, "how many `events` to publish, up to 1000000")
 	cmd.Flags().DurationVar(&f.spread, "spread", 6*time.Second, "over what `time` they come due, up to 1h")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print the summary as one JSON object, and all else to stderr")
+	addOutputFlag(cmd, &f.output)
 	cmd.Flags().DurationVar(&f.patience, "patience", 30*time.Second, "give up when nothing happens for this `time` while events are due")
 	cmd.Flags().SortFlags = false
 	return cmd
@@ -77,13 +78,13 @@ func (f *demoFlags) check() error {
 	case f.patience < time.Millisecond:
 		return fmt.Errorf("--patience is %v, not at least %v", f.patience, time.Millisecond)
 	}
-	return nil
+	return checkOutput(f.output)
 }
 
 // run runs the demo on the server that cmd's flags name, and prints its summary.
 func (f *demoFlags) run(cmd *cobra.Command) error {
 	ctx, talk := cmd.Context(), cmd.OutOrStdout()
-	if f.json {
+	if f.output == "json" {
 		talk = cmd.ErrOrStderr()
 	}
 	server, err := connect(ctx, cmd)
@@ -111,7 +112,7 @@ func (f *demoFlags) run(cmd *cobra.Command) error {
 	if !p.terminal {
 		fmt.Fprintln(talk)
 	}
-	if f.json {
+	if f.output == "json" {
 		return errors.Join(err, s.writeJSON(cmd.OutOrStdout()))
 	}
 	s.writeText(cmd.OutOrStdout())

@@ -16,7 +16,7 @@ import (
 	"github.com/dueq-io/dueq/internal/redistest"
 )
 
-// report is the JSON object that demo --json prints.
+// report is the JSON object that demo -o json prints.
 type report struct {
 	Events, Published, Delivered, Persisted, Retried, Repeated, Early, Open int
 
@@ -45,10 +45,10 @@ func (h hook) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// demo runs the demo with --json on the Redis at url; "" is the embedded one.
+// demo runs the demo with -o json on the Redis at url; "" is the embedded one.
 func demo(t *testing.T, wantCode int, url string, onProgress func(string), args ...string) (got report, stderr string) {
 	t.Helper()
-	code, stdout, stderr := run(t.Context(), onProgress, append([]string{"demo", "--json", "--redis", url}, args...)...)
+	code, stdout, stderr := run(t.Context(), onProgress, append([]string{"demo", "-o", "json", "--redis", url}, args...)...)
 	if code != wantCode {
 		t.Fatalf("exit code %d, want %d; stderr:\n%s", code, wantCode, stderr)
 	}
@@ -181,7 +181,7 @@ func TestDemoInterrupted(t *testing.T) {
 		if strings.Contains(text, "of 200 done") {
 			cancel()
 		}
-	}, "demo", "--json", "--redis", "redis://"+s.Addr(), "--events", "200", "--spread", "1h")
+	}, "demo", "-o", "json", "--redis", "redis://"+s.Addr(), "--events", "200", "--spread", "1h")
 	var got report
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 		t.Fatalf("%v in %q", err, stdout)

@@ -72,7 +72,7 @@ func FuzzPassword(f *testing.F) {
 // begins.
 func FuzzArgs(f *testing.F) {
 	for _, args := range []string{
-		"", "--events\n7\n--spread\n1s", "--events=0", "--spread=-1ns", "--spread\n99999h", "--patience\n1", "--json\n--json=maybe", "-h", "--\nx",
+		"", "--events\n7\n--spread\n1s", "--events=0", "--spread=-1ns", "--spread\n99999h", "--patience\n1", "-o\njson\n--output=maybe", "-h", "--\nx",
 		"--redis\nhttp://h", "--redis=redis://h?pool_size=x", "--events\n99999999999999999999", "\x00", "--\xff", "--events", "-e\n1",
 	} {
 		f.Add(args)

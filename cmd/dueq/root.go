@@ -36,8 +36,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	var usage usageError
+	var told exitError
 	if err == nil {
 		return exitOK
+	}
+	if errors.As(err, &told) {
+		return told.code
 	}
 	fmt.Fprintf(stderr, "dueq: %v\n", err)
 	switch {
@@ -69,7 +73,7 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{err, cmd.CommandPath()} })
 	addQueueFlags(root)
-	root.AddCommand(newDemo(), newCheck())
+	root.AddCommand(newDemo(), newCheck(), newBench(), newVersion())
 	return root
 }
 

@@ -8,21 +8,21 @@ import (
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"nonsense":                     `unknown command "nonsense"`,
-		"--nonsense":                   "unknown flag: --nonsense",
-		"demo nonsense":                `unknown command "nonsense"`,
-		"demo --nonsense":              "unknown flag: --nonsense",
-		"demo --events":                "--events",
-		"demo --events x":              "--events",
-		"demo --events 0":              "--events is 0, not from 1 to 1000000",
-		"demo --events 1000001":        "--events is 1000001",
-		"demo --spread 5":              "--spread",
-		"demo --spread -1s":            "--spread is -1s, not from 0s to 1h",
-		"demo --spread 61m":            "--spread is 1h1m0s",
-		"demo --patience 0s":           "--patience is 0s",
-		"demo --redis http://h":        "--redis: a Redis URL begins with",
-		"demo --redis redis://h:1/x":   "--redis: redis: invalid database number",
-		"demo --json --redis nonsense": "--redis: a Redis URL begins with",
+		"nonsense":                      `unknown command "nonsense"`,
+		"--nonsense":                    "unknown flag: --nonsense",
+		"demo nonsense":                 `unknown command "nonsense"`,
+		"demo --nonsense":               "unknown flag: --nonsense",
+		"demo --events":                 "--events",
+		"demo --events x":               "--events",
+		"demo --events 0":               "--events is 0, not from 1 to 1000000",
+		"demo --events 1000001":         "--events is 1000001",
+		"demo --spread 5":               "--spread",
+		"demo --spread -1s":             "--spread is -1s, not from 0s to 1h",
+		"demo --spread 61m":             "--spread is 1h1m0s",
+		"demo --patience 0s":            "--patience is 0s",
+		"demo --redis http://h":         "--redis: a Redis URL begins with",
+		"demo --redis redis://h:1/x":    "--redis: redis: invalid database number",
+		"demo -o json --redis nonsense": "--redis: a Redis URL begins with",
 	} {
 		code, stdout, stderr := run(t.Context(), nil, strings.Fields(args)...)
 		if code != 2 || stdout != "" || !strings.Contains(stderr, want) || !strings.Contains(stderr, "--help' for usage") {
@@ -49,7 +49,7 @@ func TestHelp(t *testing.T) {
 	for args, wants := range map[string][]string{
 		"":            {"demo", "Exit codes"},
 		"--help":      {"demo", "Exit codes"},
-		"demo --help": {"dueq demo --redis redis://localhost:6379", "keeps nothing", "Ctrl-C", "--events", "--spread", "--json"},
+		"demo --help": {"dueq demo --redis redis://localhost:6379", "keeps nothing", "Ctrl-C", "--events", "--spread", "--output"},
 	} {
 		code, stdout, stderr := run(t.Context(), nil, strings.Fields(args)...)
 		if code != 0 || stderr != "" {

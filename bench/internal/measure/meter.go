@@ -17,9 +17,12 @@ type Meter struct {
 	rdb *redis.Client
 }
 
-// NewMeter is a meter of the server at addr. It connects when it is first used.
-func NewMeter(addr string) *Meter {
-	return &Meter{rdb: redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1})}
+// NewMeter is a meter of the server that a client with such options reaches. It
+// connects when it is first used.
+func NewMeter(at *redis.Options) *Meter {
+	single := *at
+	single.PoolSize, single.MinIdleConns, single.MaxIdleConns = 1, 0, 0
+	return &Meter{rdb: redis.NewClient(&single)}
 }
 
 // reading is what has been used up at one moment.

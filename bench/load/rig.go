@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"context"
@@ -40,22 +40,24 @@ type rig struct {
 // for connecting.
 func (e *env) rig(ctx context.Context, opts dueq.Options) (*rig, error) {
 	r := &rig{ns: "bench-" + strings.ToLower(rand.Text()[:12]), opts: opts}
-	addr := e.redis
-	if addr == "" {
+	at := e.redis
+	if at == nil {
 		var err error
 		if r.server, err = measure.StartRedis(ctx); err != nil {
 			return nil, err
 		}
-		addr = r.server.Addr()
+		at = &redis.Options{Addr: r.server.Addr()}
 	}
-	r.rdb = redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: readTimeout})
-	r.meter = measure.NewMeter(addr)
+	patient := *at
+	patient.ReadTimeout = readTimeout
+	r.rdb = redis.NewClient(&patient)
+	r.meter = measure.NewMeter(at)
 	r.opts.Namespace = r.ns
 	if e.verbose {
 		r.opts.Logger = zap.Must(zap.NewDevelopment())
 	}
 	if err := r.prepare(ctx, e); err != nil {
-		return nil, errors.Join(fmt.Errorf("set up at %s: %w", addr, err), r.close())
+		return nil, errors.Join(fmt.Errorf("set up at %s: %w", at.Addr, err), r.close())
 	}
 	return r, nil
 }

@@ -1,4 +1,4 @@
-package main_test
+package load_test
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	bench "github.com/dueq-io/dueq/bench"
+	"github.com/dueq-io/dueq/bench/load"
 	"github.com/dueq-io/dueq/internal/redistest"
 )
 
@@ -105,7 +105,7 @@ func slicesOf(v, n int) []int {
 func measure(t *testing.T, args ...string) output {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	if code := bench.Run(t.Context(), args, &stdout, &stderr); code != 0 {
+	if code := load.Run(t.Context(), "bench", args, &stdout, &stderr); code != 0 {
 		t.Fatalf("%q: exit code %d\n%s", args, code, stderr.Bytes())
 	}
 	var out output
@@ -155,7 +155,7 @@ func TestOwnServer(t *testing.T) {
 	t.Parallel()
 	redistest.Start(t) // skips without a server
 	var stdout, stderr bytes.Buffer
-	if code := bench.Run(t.Context(), []string{"-short", "-n", "200", "memory"}, &stdout, &stderr); code != 0 {
+	if code := load.Run(t.Context(), "bench", []string{"-short", "-n", "200", "memory"}, &stdout, &stderr); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, stderr.Bytes())
 	}
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
@@ -172,7 +172,7 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
-	if code := bench.Run(ctx, []string{"idle"}, &stdout, &stderr); code != 130 {
+	if code := load.Run(ctx, "bench", []string{"idle"}, &stdout, &stderr); code != 130 {
 		t.Errorf("exit code %d\n%s", code, stderr.Bytes())
 	}
 }
@@ -191,9 +191,11 @@ func TestUsage(t *testing.T) {
 		{"publish nonsense", 2, "nonsense"},
 		{"-nonsense", 2, "nonsense"},
 		{"-redis 127.0.0.1:1 publish", 1, "127.0.0.1:1"},
+		{"-redis redis://127.0.0.1:1/0 publish", 1, "127.0.0.1:1"},
+		{"-redis http://127.0.0.1:1 publish", 2, "scheme"},
 	} {
 		var stdout, stderr bytes.Buffer
-		code := bench.Run(t.Context(), strings.Fields(c.args), &stdout, &stderr)
+		code := load.Run(t.Context(), "bench", strings.Fields(c.args), &stdout, &stderr)
 		if code != c.code || !strings.Contains(stderr.String(), c.says) {
 			t.Errorf("%s: exit code %d\n%s", c.args, code, stderr.Bytes())
 		}

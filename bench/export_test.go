@@ -1,4 +1,0 @@
-package main
-
-// Run is the program.
-var Run = run
