@@ -207,6 +207,7 @@ func (s *Stats) add(c inspect.Counts) {
 	s.Ready += int(c.Ready)
 	s.Leased += int(c.Leased)
 	s.Dead += int(c.Dead)
+	s.Paused = s.Paused || c.Paused
 	if due := time.UnixMilli(c.OldestDue); c.OldestDue != 0 && (s.OldestDue.IsZero() || due.Before(s.OldestDue)) {
 		s.OldestDue = due
 	}

@@ -3,13 +3,50 @@ package dueq
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/readyqueue"
 )
 
 var errNotBuilt = errors.New("dueq: not built yet")
 
-// Pause stops the delivery of a topic in all processes, until [Queue.Resume].
-// Events are published and fall due as ever; handlers that run finish.
-func (q *Queue) Pause(_ context.Context, _ string) error { return errNotBuilt }
+// Pause stops the delivery of a topic in all processes, also in those that start
+// later, until [Queue.Resume]: from when it returns, nobody gets an event.
+// Events are published and fall due as ever. Handlers that run finish, and so do
+// the few events that a process has claimed for them; what a handler retries
+// waits. A topic may be paused before it is used. Pause may be called again; its
+// error wraps [ErrTopicInvalid], [ErrShutDown], or why Redis refused, and then
+// some of the topic's partitions may be paused.
+func (q *Queue) Pause(ctx context.Context, topic string) error { return q.pause(ctx, topic, true) }
 
-// Resume starts the delivery of a topic again.
-func (q *Queue) Resume(_ context.Context, _ string) error { return errNotBuilt }
+// Resume starts the delivery of a topic again, at once. Its errors are those of
+// [Queue.Pause].
+func (q *Queue) Resume(ctx context.Context, topic string) error { return q.pause(ctx, topic, false) }
+
+func (q *Queue) pause(ctx context.Context, name string, paused bool) error {
+	if paused { // so that it is seen
+		if _, err := q.open(ctx, name); err != nil {
+			return err
+		}
+	} else if err := checkTopic(name); err != nil {
+		return err
+	}
+	if err := q.check(); err != nil {
+		return err
+	}
+	if err := readyqueue.Pause(ctx, q.rdb, q.anyLanes(name), paused); err != nil {
+		return fmt.Errorf("dueq: %w", err)
+	}
+	return nil
+}
+
+// anyLanes are all lanes that a topic has or may get, by any partition count.
+func (q *Queue) anyLanes(name string) []*key.Lane {
+	lanes := make([]*key.Lane, 0, 1+maxPartitions)
+	lanes = append(lanes, key.NewLane(q.opts.Namespace, name, 0, 1, q.opts.Buckets))
+	for p := range maxPartitions {
+		lanes = append(lanes, key.NewLane(q.opts.Namespace, name, p, maxPartitions, q.opts.Buckets))
+	}
+	return lanes
+}

@@ -20,8 +20,8 @@ type mover interface {
 	Move(ctx context.Context, due []int) (claimed readyqueue.Claimed, again bool, err error)
 }
 
-// blockedPause is how long a lane waits for its mover to have room before it
-// looks again all the same.
+// blockedPause is how long a lane waits for its mover to have room, or for its
+// topic to be resumed, before it looks again all the same.
 const blockedPause = time.Second
 
 // longest is how long a lane sleeps at most: what lies further off may not fit into a
@@ -44,6 +44,7 @@ type Lane struct {
 	running  bool    // a carrier is at work on the lane
 	kicked   bool    // look again as soon as it is done
 	blocked  bool    // events are due and the mover has no room
+	paused   bool    // nobody gets any: blocked says that ready is full, too
 	failures int
 	alarms   []time.Time // that are set, each earlier than the one before it
 	synced   time.Time   // when, by our clock, the server's clock showed server
@@ -87,7 +88,7 @@ func (l *Lane) arm(at time.Time) {
 }
 
 // alarm takes in a message of the lane's channel:
-// "now-in-us bucket=due session=deadline …".
+// "now-in-us bucket=due session=deadline … resumed".
 func (l *Lane) alarm(message string) {
 	clock, parts, _ := strings.Cut(message, " ")
 	server, err := strconv.ParseInt(clock, 10, 64)
@@ -98,6 +99,11 @@ func (l *Lane) alarm(message string) {
 	defer l.mu.Unlock()
 	l.synced, l.server = time.Now(), server
 	for part := range strings.FieldsSeq(parts) {
+		if part == "resumed" {
+			l.stale = true
+			l.kick()
+			continue
+		}
 		what, value, _ := strings.Cut(part, "=")
 		n := news{bucket: -1}
 		n.due, err = strconv.ParseInt(value, 10, 64)
@@ -163,7 +169,10 @@ func (l *Lane) rearm() {
 	if wait > 10*time.Second {
 		wait -= wait / 500 // clocks drift apart: wake early to look at the server's again
 	}
-	if l.blocked {
+	switch {
+	case l.blocked && l.paused:
+		wait = max(wait, blockedPause, l.carrier.fallback)
+	case l.blocked || l.paused:
 		wait = max(wait, blockedPause)
 	}
 	l.arm(time.Now().Add(wait))
@@ -186,7 +195,7 @@ func (l *Lane) begin() (t turn, ok bool) {
 		l.kicked = true
 		return turn{}, false
 	}
-	l.running, l.kicked, l.blocked = true, false, false
+	l.running, l.kicked, l.blocked, l.paused = true, false, false, false
 	if n := l.key.Buckets(); len(l.heads) < n {
 		l.heads = append(l.heads, make([]int64, n-len(l.heads))...)
 		l.stale = true
@@ -216,6 +225,7 @@ func (l *Lane) end(found readyqueue.Claimed, again bool, err error) {
 	}
 	l.failures = 0
 	l.synced, l.server = time.Now(), found.Now
+	l.paused = found.Paused
 	for _, h := range found.Heads {
 		if h.Empty {
 			h.Due = 0

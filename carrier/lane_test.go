@@ -182,6 +182,27 @@ func TestLane(t *testing.T) {
 		a.Kick()
 		a.rings(0, false, 0)
 	})
+	bubble(t, "paused", func(t *testing.T) {
+		a := started(t, s/10, s/5)
+		a.rings(s/10, false, 0)
+		f := found(s/10, s/10)
+		f.Paused = true
+		a.End(f, false, nil) // what is due goes to ready, but nobody waits for it
+		a.rings(s, false, 0, 1)
+		f = found(-s, s)
+		f.Paused = true
+		a.End(f, false, nil) // ready is full
+		a.Hear(message(fmt.Sprintf("1=%d", server(s/2))))
+		a.rings(time.Hour, false, 0, 1)
+		a.End(f, false, nil)
+		a.Hear(message("resumed"))
+		a.rings(0, true, 0, 1)
+		a.Hear(message("resumed")) // during a turn, which may have come too early
+		a.End(f, false, nil)
+		a.rings(0, true, 0, 1)
+		a.End(found(s, 0), false, nil)
+		a.rings(s, false, 0)
+	})
 	bubble(t, "failures", func(t *testing.T) {
 		a := started(t, time.Hour)
 		a.Kick()
@@ -217,7 +238,7 @@ func TestLane(t *testing.T) {
 func FuzzHear(f *testing.F) {
 	for _, m := range []string{
 		"", " ", "1", "1 0=1", "x 0=1", "1732184350000000 0=1732184357123 session=1732184365000", "1 =", "1 0", "1 0=", "1 99999999999=1",
-		"1 -1=5", "1 session=", "1 0=99999999999999999999", "-5 0=-5", "9223372036854775807 0=9223372036854775807",
+		"1 -1=5", "1 resumed", "1 resumed=1", "1 session=", "1 0=99999999999999999999", "-5 0=-5", "9223372036854775807 0=9223372036854775807",
 	} {
 		f.Add(m)
 	}

@@ -19,7 +19,7 @@ func FuzzCounts(f *testing.F) {
 		for i := range values {
 			values[i] = fields[i]
 		}
-		got := inspect.ParseCounts([]any{now, n, n, n, n, earliest, first, values, n})
+		got := inspect.ParseCounts([]any{now, n, n, n, n, earliest, first, values, n, n & 1})
 		if got.Now != now || got.Scheduled != n || got.Ready != n || got.Leased != n || got.Dead != n || got.Bodies != n {
 			t.Errorf("counts %+v, want %d of each at %d", got, n, now)
 		}

@@ -70,8 +70,9 @@ type Counts struct {
 	Ready     int64 // in ready, or held by sessions past their deadline
 	Leased    int64 // held by sessions that live
 	Dead      int64
-	Bodies    int64            // in the pool: as many as there are places taken
-	OldestDue int64            // due time of the oldest event that is due, not leased and not dead; 0: none
+	Bodies    int64 // in the pool: as many as there are places taken
+	OldestDue int64 // due time of the oldest event that is due, not leased and not dead; 0: none
+	Paused    bool
 	Counters  map[string]int64 // since the lane began: published, delivered, acked, …
 }
 
@@ -125,7 +126,7 @@ func countCall(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) (*sc
 func parseCounts(reply []any) Counts {
 	out := Counts{
 		Now: num(reply[0]), Scheduled: num(reply[1]), Ready: num(reply[2]), Leased: num(reply[3]), Dead: num(reply[4]),
-		Bodies: num(reply[8]), Counters: make(map[string]int64),
+		Bodies: num(reply[8]), Paused: num(reply[9]) == 1, Counters: make(map[string]int64),
 	}
 	if due := num(reply[5]); due != 0 && due <= out.Now {
 		out.OldestDue = due

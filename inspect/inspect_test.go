@@ -73,11 +73,17 @@ func TestInspect(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.Scheduled != 2 || got.Ready != 2 || got.Leased != 1 || got.Dead != 1 ||
-			got.OldestDue != now.Add(-time.Hour).UnixMilli() || got.Counters["published"] != 6 || got.Counters["acked"] != 17 {
+			got.OldestDue != now.Add(-time.Hour).UnixMilli() || got.Counters["published"] != 6 || got.Counters["acked"] != 17 || got.Paused {
 			t.Errorf("counts %+v", got)
 		}
 		if time.UnixMilli(got.Now).Sub(now).Abs() > time.Minute {
 			t.Errorf("the server's clock shows %v", time.UnixMilli(got.Now))
+		}
+		if err := env.Client.HSet(t.Context(), l.Meta, "paused", "1").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := inspect.Count(t.Context(), env.Client, l); err != nil || !got.Paused || got.Ready != 2 {
+			t.Errorf("paused: counts %+v, %v", got, err)
 		}
 		keys, err := env.Client.Keys(t.Context(), l.Tag+"*").Result()
 		if err != nil || len(keys) != 11 {

@@ -61,6 +61,7 @@ type Claimed struct {
 	Left   int    // ids left in ready
 	Heads  []Head // of the buckets asked for
 	Leases []Lease
+	Paused bool // nothing is given out
 }
 
 //go:embed claim.lua
@@ -81,10 +82,11 @@ func (c Claim) Run(ctx context.Context, rdb redis.UniversalClient, l *key.Lane) 
 		}
 		switch call.Reply[0] {
 		case "ok":
-			if counts.Stored != counts.Wanted && c.Limit > 0 {
+			claimed := c.parse(call.Reply)
+			if counts.Stored != counts.Wanted && c.Limit > 0 && !claimed.Paused {
 				l.Learn(counts.Wanted)
 			}
-			return c.parse(call.Reply), nil
+			return claimed, nil
 		case "lost":
 			return Claimed{}, fmt.Errorf("readyqueue: claim in topic %q: %w", l.Topic, ErrLost)
 		}
@@ -102,19 +104,16 @@ func (c Claim) call(l *key.Lane, counts *key.Counts) *script.Call {
 	for _, i := range c.Due {
 		keys = append(keys, l.Bucket(i))
 	}
-	carry, known := 0, "*"
-	if c.Limit == 0 {
-		carry = MaxBatch
-	}
+	known := "*"
 	if c.Check || counts.Stored != counts.Wanted {
 		known = counts.Stored
 	}
 	return &script.Call{Script: claimScript, Keys: keys, Args: []any{
-		known, min(c.Limit, MaxBatch), carry, c.HighWater, c.Session, c.Lease.Milliseconds(), flag(c.Holds), l.Alarm, maxBytes, flag(c.Extend), counts.Wanted,
+		known, min(c.Limit, MaxBatch), MaxBatch, c.HighWater, c.Session, c.Lease.Milliseconds(), flag(c.Holds), l.Alarm, maxBytes, flag(c.Extend), counts.Wanted,
 	}}
 }
 
-// parse reads {'ok', now, left, heads, ids, records, attempts entries}.
+// parse reads {'ok', now, left, heads, ids, records, attempts entries, paused}.
 func (c Claim) parse(reply []any) Claimed {
 	var out Claimed
 	out.Now, _ = reply[1].(int64)
@@ -129,6 +128,7 @@ func (c Claim) parse(reply []any) Claimed {
 	ids, _ := reply[4].([]any)
 	records, _ := reply[5].([]any)
 	states, _ := reply[6].([]any)
+	out.Paused = reply[7] == int64(1)
 	out.Leases = make([]Lease, len(ids))
 	for i := range ids {
 		lease := &out.Leases[i]

@@ -1,12 +1,13 @@
 -- claim: leases due events to a session, first from ready, then straight from the given buckets; a caller that can
--- take none carries what is due from the buckets to ready instead, for others.
+-- take none carries what is due from the buckets to ready instead, for others. In a paused lane all can take none, and
+-- nobody is woken.
 -- KEYS 1 ready  2 bell  3 pool  4 held  5 sessions  6 attempts  7 again  8 meta  9 stats  10.. buckets that may be due
--- ARGV 1 bucket counts as the caller knows them, or '*' not to look  2 most events to claim  3 most ids to carry to ready
---      4 most ids in ready  5 session  6 lease (ms)  7 '1' if the session should hold events already
---      8 alarm channel  9 most bytes of records to return  10 '1' to push the session's deadline on
+-- ARGV 1 bucket counts as the caller knows them, or '*' not to look  2 most events to claim  3 most ids to carry to ready if it
+--      can take none  4 most ids in ready  5 session  6 lease (ms)  7 '1' if the session should hold
+--      events already  8 alarm channel  9 most bytes of records to return  10 '1' to push the session's deadline on
 --      11 bucket counts to register before the caller may claim: events that fail go to buckets of its own count
 -- returns {'ok', now (us), ids left in ready, head of each bucket (due in ms as text, or ''), ids, records, attempts
---      entries (empty if there are none at all)}
+--      entries (empty if there are none at all), 1 if the lane is paused, else 0}
 --      or {'counts', the bucket counts in Redis}: nothing was done, learn them and call again
 --      or {'lost'}: the session's leases were taken away; nothing was done
 local ready, bell, pool, held, sessions, attempts, again, meta, stats =
@@ -15,11 +16,10 @@ local known, limit, carry, high_water, session = ARGV[1], tonumber(ARGV[2]), ton
 local lease, holds, channel, most_bytes, extend = tonumber(ARGV[6]), ARGV[7] == '1', ARGV[8], tonumber(ARGV[9]), ARGV[10] == '1'
 local wanted = ARGV[11]
 
-if known ~= '*' then
-  local stored = redis.call('HGET', meta, 'buckets') or ''
-  if stored ~= known then
-    return { 'counts', stored }
-  end
+local facts = redis.call('HMGET', meta, 'buckets', 'paused')
+local paused = facts[2] and true
+if known ~= '*' and (facts[1] or '') ~= known then
+  return { 'counts', facts[1] or '' }
 end
 local now, now_us = clock()
 local lives = (holds or not extend) and redis.call('ZSCORE', sessions, session)
@@ -27,9 +27,14 @@ if holds and not lives then
   abandon(held, sessions, session, channel, now_us)
   return { 'lost' }
 end
+if paused then
+  limit = 0
+end
 local ids = limit > 0 and redis.call('LPOP', ready, limit) or {}
 local popped = #ids
-if carry > 0 then
+if limit > 0 then
+  carry = 0
+else
   carry = math.min(carry, high_water - redis.call('LLEN', ready))
 end
 
@@ -92,7 +97,7 @@ if limit > 0 and known ~= '*' and known ~= wanted then
   redis.call('HSET', meta, 'buckets', wanted)
 end
 local left = (limit == 0 or popped == limit or taken < claimed) and redis.call('LLEN', ready) or 0
-if left > 0 then
+if left > 0 and not paused then
   ring(ready, bell)
 end
-return { 'ok', now_us, left, heads, ids, records, states }
+return { 'ok', now_us, left, heads, ids, records, states, paused and 1 or 0 }

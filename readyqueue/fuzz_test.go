@@ -35,7 +35,7 @@ func FuzzClaimReply(f *testing.F) {
 	f.Add(int64(0), int64(0), "1\n2\n3\n4\n5", "", "a", "||")
 	f.Fuzz(func(t *testing.T, now, left int64, heads, ids, records, entries string) {
 		due := []int{4, 0, 7}
-		got := readyqueue.Claim{Due: due}.ParseReply([]any{"ok", now, left, list(heads), list(ids), list(records), list(entries)})
+		got := readyqueue.Claim{Due: due}.ParseReply([]any{"ok", now, left, list(heads), list(ids), list(records), list(entries), left & 1})
 		if got.Now != now || got.Left != int(left) {
 			t.Errorf("now %d, left %d came back as %d, %d", now, left, got.Now, got.Left)
 		}

@@ -79,8 +79,10 @@ func (l *Lane) Move(ctx context.Context, due []int) (found readyqueue.Claimed, a
 	}
 	l.topic.accept(room, l.end(start, claim, found.Leases))
 	dueLeft := anyDue(found)
-	l.backlog.Store(dueLeft || found.Left > 0)
+	l.backlog.Store(!found.Paused && (dueLeft || found.Left > 0))
 	switch {
+	case found.Paused: // whoever resumes the topic has all lanes look again
+		return found, dueLeft && found.Left < l.s.opts.HighWater, nil
 	case !l.backlog.Load():
 		l.s.bells.park(ctx, l)
 		return found, false, nil

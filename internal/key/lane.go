@@ -26,9 +26,9 @@ type Lane struct {
 	Again    string // hash: id to the due time of a publish that came while the event was held
 	Dead     string // zset: id by time of death in ms
 	Bell     string // list of wake tokens
-	Meta     string // hash: bucket counts
+	Meta     string // hash: bucket counts; whether the lane is paused
 	Stats    string // hash of counters
-	Alarm    string // Pub/Sub channel: heads that moved earlier
+	Alarm    string // Pub/Sub channel: heads that moved earlier, and other news
 
 	counts atomic.Pointer[Counts]
 }
