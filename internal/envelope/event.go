@@ -1,0 +1,114 @@
+// Package envelope is the JSON form of events, for whoever does not write Go.
+package envelope
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/dueq-io/dueq"
+)
+
+// New is an event to publish. Without in and at it is due at once.
+type New struct {
+	Body
+	In          string            `json:"in,omitempty"` // from now, as "1h30m"
+	At          string            `json:"at,omitempty"` // RFC 3339
+	ID          *string           `json:"id,omitempty"`
+	OnDuplicate string            `json:"on_duplicate,omitempty"` // reject, keep or replace; with an id
+	MaxAttempts *int              `json:"max_attempts,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+}
+
+// Decode reads one event in JSON. Its error names the field and the rule.
+func Decode(text []byte) (New, error) {
+	var e New
+	err := Strict(bytes.NewReader(text), &e)
+	return e, err
+}
+
+// Strict reads exactly one JSON value into v and refuses unknown fields.
+func Strict(r io.Reader, v any) error {
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		var kind *json.UnmarshalTypeError
+		switch {
+		case errors.Is(err, io.EOF):
+			return errors.New("no JSON")
+		case errors.As(err, &kind) && kind.Field != "":
+			return fmt.Errorf("field %q: a JSON %s does not fit", kind.Field, kind.Value)
+		}
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("more than one JSON value")
+	}
+	return nil
+}
+
+// Event is the event to publish, at times from now. Its error names the field and
+// the rule; what else is wrong the publish tells.
+func (e New) Event(now time.Time) (dueq.NewEvent, error) {
+	out := dueq.NewEvent{Metadata: e.Metadata}
+	var err error
+	if out.Body, err = e.Bytes(); err != nil {
+		return out, err
+	}
+	if out.EffectTime, err = Time(e.In, e.At, now); err != nil {
+		return out, err
+	}
+	if e.ID != nil {
+		if out.ID = *e.ID; out.ID == "" {
+			return out, errors.New("id is empty")
+		}
+	}
+	if e.MaxAttempts != nil {
+		if out.MaxAttempts = *e.MaxAttempts; out.MaxAttempts < 1 {
+			return out, fmt.Errorf("max_attempts is %d, not at least 1", out.MaxAttempts)
+		}
+	}
+	out.KeyPolicy, err = Policy(e.OnDuplicate)
+	if err == nil && e.OnDuplicate != "" && e.ID == nil {
+		err = errors.New("on_duplicate without an id")
+	}
+	return out, err
+}
+
+// Time is in from now, or at, or now if both are empty.
+func Time(in, at string, now time.Time) (time.Time, error) {
+	switch {
+	case in != "" && at != "":
+		return now, errors.New("in and at exclude each other")
+	case in != "":
+		d, err := time.ParseDuration(in)
+		if err != nil {
+			return now, fmt.Errorf("in is %.40q, not a duration as 90s or 1h30m", in)
+		}
+		return now.Add(d), nil
+	case at != "":
+		t, err := time.Parse(time.RFC3339Nano, at)
+		if err != nil {
+			return now, fmt.Errorf("at is %.40q, not a time as 2006-01-02T15:04:05Z (RFC 3339)", at)
+		}
+		return t, nil
+	}
+	return now, nil
+}
+
+// Policy is the key policy of a name; "" is reject.
+func Policy(name string) (dueq.KeyPolicy, error) {
+	switch name {
+	case "", "reject":
+		return dueq.KeyReject, nil
+	case "keep":
+		return dueq.KeyKeep, nil
+	case "replace":
+		return dueq.KeyReplace, nil
+	}
+	return dueq.KeyReject, fmt.Errorf("on_duplicate is %.40q, not reject, keep or replace", name)
+}

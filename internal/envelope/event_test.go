@@ -1,0 +1,121 @@
+package envelope_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/envelope"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]dueq.NewEvent{
+		`{}`:                             {EffectTime: now},
+		`{"body": {"order": 42}}`:        {EffectTime: now, Body: []byte(`{"order": 42}`)},
+		`{"body": "x", "in": "30m"}`:     {EffectTime: now.Add(30 * time.Minute), Body: []byte(`"x"`)},
+		`{"body": null}`:                 {EffectTime: now, Body: []byte(`null`)},
+		`{"text": "x", "in": "-1s"}`:     {EffectTime: now.Add(-time.Second), Body: []byte(`x`)},
+		`{"text": ""}`:                   {EffectTime: now},
+		`{"base64": "AP8="}`:             {EffectTime: now, Body: []byte{0, 0xff}},
+		`{"at": "2026-01-02T03:04:06Z"}`: {EffectTime: now.Add(time.Second)},
+		`{"id": "a", "on_duplicate": "keep", "max_attempts": 3}`: {EffectTime: now, ID: "a", KeyPolicy: dueq.KeyKeep, MaxAttempts: 3},
+	} {
+		e, err := envelope.Decode([]byte(text))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		got, err := e.Event(now)
+		if err != nil || !bytes.Equal(got.Body, want.Body) || !got.EffectTime.Equal(want.EffectTime) || got.ID != want.ID ||
+			got.KeyPolicy != want.KeyPolicy || got.MaxAttempts != want.MaxAttempts {
+			t.Errorf("%s: got %+v, %v, want %+v", text, got, err, want)
+		}
+	}
+}
+
+func TestBadEvents(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		``:                                "no JSON",
+		`{`:                               "unexpected EOF",
+		`[]`:                              "array",
+		`{} {}`:                           "more than one JSON value",
+		`{"bodi": 1}`:                     `unknown field "bodi"`,
+		`{"in": 5}`:                       `field "in": a JSON number`,
+		`{"in": "5"}`:                     `in is "5", not a duration`,
+		`{"at": "tomorrow"}`:              `at is "tomorrow", not a time`,
+		`{"in": "1s", "at": "x"}`:         "exclude each other",
+		`{"body": 1, "text": "x"}`:        "exclude each other",
+		`{"base64": "!"}`:                 "base64",
+		`{"id": ""}`:                      "id is empty",
+		`{"max_attempts": 0}`:             "max_attempts is 0",
+		`{"on_duplicate": "keep"}`:        "without an id",
+		`{"id":"a","on_duplicate":"why"}`: `on_duplicate is "why"`,
+		`{"metadata": {"a": 1}}`:          "metadata",
+	} {
+		e, err := envelope.Decode([]byte(text))
+		if err == nil {
+			_, err = e.Event(now)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q in it", text, err, want)
+		}
+	}
+}
+
+// Whatever is written of a body reads as that body again, but for white space in
+// JSON.
+func FuzzBody(f *testing.F) {
+	for _, raw := range []string{"", "x", `{"a": [1, 2.50, "<>"]}`, "\xff\x00", `"\ud800"`, "1e999", "null", " 1 ", "\"\u2028\""} {
+		f.Add([]byte(raw))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		text, err := json.Marshal(envelope.NewBody(raw))
+		if err != nil {
+			t.Fatalf("%q: %v", raw, err)
+		}
+		e, err := envelope.Decode(text)
+		if err != nil {
+			t.Fatalf("%q: %s: %v", raw, text, err)
+		}
+		got, err := e.Bytes()
+		if err != nil {
+			t.Fatalf("%q: %s: %v", raw, text, err)
+		}
+		var want any
+		if json.Unmarshal(raw, &want) == nil {
+			raw, got = compact(raw), compact(got)
+		}
+		if !bytes.Equal(got, raw) {
+			t.Errorf("%q: %s: got %q", raw, text, got)
+		}
+	})
+}
+
+// compact is JSON as it is after a trip.
+func compact(raw []byte) []byte {
+	var b, escaped bytes.Buffer
+	_ = json.Compact(&b, raw)
+	json.HTMLEscape(&escaped, b.Bytes())
+	return escaped.Bytes()
+}
+
+// No text breaks the reading of events.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(`{"id":"a","body":[1],"in":"1s","metadata":{"a":"b"}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		e, err := envelope.Decode(text)
+		if err == nil {
+			_, err = e.Event(now)
+		}
+		if err != nil && err.Error() == "" {
+			t.Error("an error without a text")
+		}
+	})
+}
