@@ -48,7 +48,7 @@ type Stats struct {
 	Dead      int       // failed for good
 	OldestDue time.Time // effect time of the oldest event that is due and that nobody has; zero: there is none
 	Paused    bool      // see [Queue.Pause]
-	Lateness  Histogram // of all deliveries in all processes: from due to the handler's start
+	Lateness  Histogram // of first deliveries in all processes, some seconds old: see TopicMetrics.Lateness
 
 	Published   int // stored, replacing included
 	Kept        int // publishes that found their key and kept it
@@ -67,7 +67,11 @@ type Stats struct {
 // Cancel forgets an event that nobody is handling, dead or alive. Its error
 // wraps [ErrNotFound], [ErrLeased], [ErrOutcomeUnknown], or why Redis refused.
 func (q *Queue) Cancel(ctx context.Context, topic, id string) error {
-	return q.find(ctx, topic, id, func(l *key.Lane) error { return bucket.Cancel(ctx, q.rdb, l, id) })
+	err := q.find(ctx, topic, id, func(l *key.Lane) error { return bucket.Cancel(ctx, q.rdb, l, id) })
+	if err == nil {
+		q.topicMetrics(topic).Cancelled.Add(1)
+	}
+	return err
 }
 
 // Reschedule gives an event that nobody is handling a new effect time; one that
@@ -78,7 +82,11 @@ func (q *Queue) Reschedule(ctx context.Context, topic, id string, effectTime tim
 		return fmt.Errorf("%w: reschedule id %.80q in topic %.80q: %w", ErrEventInvalid, id, topic, err)
 	}
 	due := millis(effectTime)
-	return q.find(ctx, topic, id, func(l *key.Lane) error { return bucket.Reschedule(ctx, q.rdb, l, id, due) })
+	err := q.find(ctx, topic, id, func(l *key.Lane) error { return bucket.Reschedule(ctx, q.rdb, l, id, due) })
+	if err == nil {
+		q.topicMetrics(topic).Rescheduled.Add(1)
+	}
+	return err
 }
 
 // Get tells what and where an event is. Its error wraps [ErrNotFound], or why
@@ -218,4 +226,5 @@ func (s *Stats) add(c inspect.Counts) {
 	} {
 		*field += int(c.Counters[name])
 	}
+	s.Lateness.addLateness(c.Counters)
 }

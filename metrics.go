@@ -1,22 +1,85 @@
 package dueq
 
-import "time"
+import "github.com/dueq-io/dueq/internal/metric"
 
-// histogramBounds are the upper bounds of a [Histogram]'s counts.
-const histogramBounds = 20
-
-// Histogram counts durations by size.
-type Histogram struct {
-	Counts [histogramBounds + 1]int // of at most Bounds()[i] and more than Bounds()[i-1]; the last of those beyond
-	Sum    time.Duration
+// Metrics are what this process has done since its queue was made. What lies in
+// Redis, and what all processes have done, tells [Queue.Stats].
+type Metrics struct {
+	Topics         map[string]TopicMetrics // that are subscribed to, or for which something was counted
+	Calls          map[string]CallMetrics  // to Redis, by move: publish, claim, settle, …
+	PublishBatches Sizes                   // events that travelled together
+	SettleBatches  Sizes                   // outcomes that travelled together
 }
 
-// Bounds are the upper bounds of all counts but the last, in order.
-func (h Histogram) Bounds() []time.Duration { return make([]time.Duration, histogramBounds) }
+// TopicMetrics count what a process has done for a topic.
+type TopicMetrics struct {
+	Published  int // stored, replacing included
+	Kept       int // publishes that found their key, with KeyKeep
+	Replaced   int // publishes that found their key, with KeyReplace
+	Duplicates int // publishes that found their key, with KeyReject
 
-// Quantile estimates the duration that a share p (0 to 1) of all do not exceed; 0
-// if there are none.
-func (h Histogram) Quantile(_ float64) time.Duration { return 0 }
+	Delivered    int // leases taken
+	Acked        int // handled
+	Persisted    int // taken by PersistFn
+	Retried      int // scheduled again after a failure
+	Buried       int // put among the dead
+	Released     int // given back unhandled
+	LeasesLost   int // taken away: this process was silent for too long
+	SessionsLost int // times that this happened, lane by lane
 
-// Since is what came in since an earlier state of the same histogram.
-func (h Histogram) Since(_ Histogram) Histogram { return h }
+	Cancelled     int // forgotten by Cancel or Purge
+	Rescheduled   int
+	Dropped       int // dead, and forgotten for their age or number
+	AuditFindings int // found nowhere, or twice, or without a body
+
+	// First deliveries, by the server's clock, from the effect time: an event
+	// that was published later than that counts as late from the beginning.
+	Ready    Histogram // to the claim
+	Lateness Histogram // to the handler's start
+	Handling Histogram // what the handlers of a delivery took, all together
+}
+
+// CallMetrics tell about the calls of one move.
+type CallMetrics struct {
+	Took   Histogram // of the round trips in which they travelled
+	Failed int
+}
+
+// Metrics tells what this process has done. It does not ask Redis.
+func (q *Queue) Metrics() Metrics {
+	m := Metrics{
+		Topics: make(map[string]TopicMetrics), Calls: make(map[string]CallMetrics),
+		PublishBatches: loadSizes(&q.batches), SettleBatches: loadSizes(&q.settlements),
+	}
+	q.mu.Lock()
+	for name, t := range q.topics {
+		if loaded := loadTopic(&t.metrics); t.subscription != nil || loaded != (TopicMetrics{}) {
+			m.Topics[name] = loaded
+		}
+	}
+	q.mu.Unlock()
+	q.calls.Each(func(name string, c *metric.Call) {
+		m.Calls[name] = CallMetrics{Took: loadHistogram(&c.Took), Failed: int(c.Failed.Load())}
+	})
+	return m
+}
+
+func loadTopic(t *metric.Topic) TopicMetrics {
+	return TopicMetrics{
+		Published: int(t.Published.Load()), Kept: int(t.Kept.Load()),
+		Replaced: int(t.Replaced.Load()), Duplicates: int(t.Duplicates.Load()),
+		Delivered: int(t.Delivered.Load()), Acked: int(t.Acked.Load()), Persisted: int(t.Persisted.Load()),
+		Retried: int(t.Retried.Load()), Buried: int(t.Buried.Load()), Released: int(t.Released.Load()),
+		LeasesLost: int(t.Lost.Load()), SessionsLost: int(t.Sessions.Load()),
+		Cancelled: int(t.Cancelled.Load()), Rescheduled: int(t.Rescheduled.Load()),
+		Dropped: int(t.Dropped.Load()), AuditFindings: int(t.Findings.Load()),
+		Ready: loadHistogram(&t.Ready), Lateness: loadHistogram(&t.Lateness), Handling: loadHistogram(&t.Handling),
+	}
+}
+
+// topicMetrics counts for the topic with this name.
+func (q *Queue) topicMetrics(name string) *metric.Topic {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return &q.topic(name).metrics
+}

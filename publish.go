@@ -28,6 +28,7 @@ const (
 
 // publication is one event on its way to Redis, and its caller.
 type publication struct {
+	topic *topic
 	lane  *key.Lane
 	event bucket.Event
 	state atomic.Int32  // queued, sent or withdrawn
@@ -76,7 +77,7 @@ func (q *Queue) PublishEvent(ctx context.Context, topic string, body []byte, eff
 		return "", fmt.Errorf("dueq: publish to topic %q: not sent: %w", topic, err)
 	}
 	p := q.spares.Get().(*publication)
-	p.lane, p.event = t.lane(event.ID), event
+	p.topic, p.lane, p.event = t, t.lane(event.ID), event
 	p.state.Store(queued)
 	q.publishes.Add(p)
 	select {
@@ -108,7 +109,11 @@ func (q *Queue) publish(batch []*publication) {
 		}
 	}
 	bucket.Publish(context.Background(), q.rdb, b.list, q.opts.Replicas)
+	q.batches.Observe(len(batch))
 	for _, p := range batch {
+		if p.state.Load() == sent {
+			p.topic.count(&p.event)
+		}
 		p.done <- struct{}{}
 	}
 }
@@ -247,4 +252,26 @@ func (q *Queue) publishSome(ctx context.Context, t *topic, events []bucket.Event
 		b.add(t.lane(events[i].ID), &events[i])
 	}
 	bucket.Publish(context.WithoutCancel(ctx), q.rdb, b.list, q.opts.Replicas)
+	q.batches.Observe(len(events))
+	for i := range events {
+		t.count(&events[i])
+	}
+}
+
+// count counts an event that was published, or was not.
+func (t *topic) count(e *bucket.Event) {
+	m := &t.metrics
+	switch {
+	case errors.Is(e.Err, ErrDuplicateID):
+		m.Duplicates.Add(1)
+		return
+	case e.Err != nil && !errors.Is(e.Err, ErrNotReplicated):
+		return
+	case e.Found && e.Policy == KeyKeep:
+		m.Kept.Add(1)
+		return
+	case e.Found:
+		m.Replaced.Add(1)
+	}
+	m.Published.Add(1)
 }

@@ -35,6 +35,7 @@ func (q *Queue) Purge(ctx context.Context, topic string) (n int, err error) {
 		for _, l := range lanes {
 			forgotten, err := q.purgeLane(ctx, l)
 			n += forgotten
+			q.topicMetrics(topic).Cancelled.Add(int64(forgotten))
 			if err != nil {
 				return n, err
 			}

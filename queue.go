@@ -20,6 +20,7 @@ import (
 	"github.com/dueq-io/dueq/carrier"
 	"github.com/dueq-io/dueq/internal/coalesce"
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/metric"
 	"github.com/dueq-io/dueq/internal/script"
 	"github.com/dueq-io/dueq/readyqueue"
 	"github.com/dueq-io/dueq/subscriber"
@@ -45,6 +46,9 @@ type Queue struct {
 	carrier     *carrier.Carrier
 	subscriber  *subscriber.Subscriber
 	checkServer sync.Once
+	calls       metric.Calls
+	batches     metric.Sizes // of publishes
+	settlements metric.Sizes // batches of them
 
 	claims    context.Context // of everything that claims; ends when ShutDown begins
 	endClaims context.CancelFunc
@@ -82,11 +86,12 @@ func New(rdb redis.UniversalClient, opts Options) (*Queue, error) {
 	if opts.Replicas > 0 && !script.CanWait(rdb) {
 		return nil, fmt.Errorf("%w: option Replicas is %d, but a %T cannot wait for replicas", ErrOptionsInvalid, opts.Replicas, rdb)
 	}
-	rdb = script.Together(rdb)
 	q := &Queue{
-		rdb: rdb, opts: opts, topics: make(map[string]*topic),
+		opts: opts, topics: make(map[string]*topic),
 		over: make(chan struct{}), subscribed: make(chan struct{}, 1),
 	}
+	rdb = script.Together(rdb, &q.calls)
+	q.rdb = rdb
 	q.claims, q.endClaims = context.WithCancel(context.Background())
 	q.leases, q.endLeases = context.WithCancel(context.Background())
 	limits := coalesce.Limits{Len: readyqueue.MaxBatch, Size: maxBatchBytes, Crowd: crowd * perEvent}
@@ -98,6 +103,7 @@ func New(rdb redis.UniversalClient, opts Options) (*Queue, error) {
 		Concurrency: opts.Concurrency, Lease: opts.Lease, HandlerTimeout: opts.HandlerTimeout,
 		MaxAttempts: opts.MaxAttempts, Backoff: opts.Backoff, PersistFn: opts.PersistFn,
 		HighWater: highWater, Fallback: opts.Fallback, Logger: opts.Logger,
+		Batches: &q.settlements,
 	})
 	return q, nil
 }
@@ -136,7 +142,7 @@ func (q *Queue) Subscribe(name string, handlers ...Handler) error {
 	if t.subscription != nil {
 		return fmt.Errorf("%w: topic %q is subscribed to already", ErrSubscription, name)
 	}
-	t.subscription = q.subscriber.AddTopic(name, handlers)
+	t.subscription = q.subscriber.AddTopic(name, handlers, &t.metrics)
 	q.start()
 	q.serve(t, q.opts.Partitions)
 	select {
@@ -171,6 +177,7 @@ func (q *Queue) start() {
 	q.loops.Go(func() { q.subscriber.Listen(q.claims) })
 	q.loops.Go(func() { q.keepRegistered(q.claims) })
 	q.loops.Go(func() { q.subscriber.KeepLeases(q.leases) })
+	q.loops.Go(func() { q.shareLateness(q.leases) })
 }
 
 // ShutDown ends the queue: it stops claiming at once, gives unstarted events

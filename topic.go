@@ -6,6 +6,7 @@ import (
 
 	"github.com/dueq-io/dueq/bucket"
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/metric"
 	"github.com/dueq-io/dueq/subscriber"
 )
 
@@ -23,6 +24,7 @@ type topic struct {
 	registered   bool                // the namespace's set of topics has it
 	settled      bool                // other partition counts were looked for since it was subscribed to
 	subscription *subscriber.Topic
+	metrics      metric.Topic
 }
 
 // topic finds or makes a topic. The caller holds mu.
@@ -75,7 +77,7 @@ func distinct(counts []int) []int {
 func (q *Queue) serve(t *topic, partitions int) {
 	for _, k := range q.addLanes(t, partitions) {
 		if !t.serves(k) {
-			c := q.carrier.Lane(k)
+			c := q.carrier.Lane(k, &t.metrics)
 			c.Start(t.subscription.AddLane(k, c.Kick))
 		}
 	}

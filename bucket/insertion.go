@@ -43,7 +43,7 @@ func (s *insertion) call() *script.Call {
 		}
 		commands = append(commands, add, []any{"zrange", name, 0, 0})
 	}
-	return &script.Call{Commands: commands}
+	return &script.Call{Name: "publish", Commands: commands}
 }
 
 // group sorts the events by bucket. They are few: [NewID] sees to that.

@@ -141,13 +141,17 @@ func (s *placement) take(c *script.Call) (alarm string) {
 		e.Err = err
 	}
 	for i, e := range s.keyed {
-		if i < len(outcomes) && outcomes[i] == 'd' {
+		if i >= len(outcomes) {
+			break
+		}
+		e.Found = outcomes[i] != 's'
+		if outcomes[i] == 'd' {
 			e.Err = fmt.Errorf("bucket: topic %q, id %q: %w", s.of.Topic, e.ID, ErrDuplicateID)
 		}
 	}
 	for _, e := range s.events {
 		if e.same != nil {
-			e.Err = e.same.Err
+			e.Err, e.Found = e.same.Err, e.same.Err == nil
 		}
 	}
 	noteReplicas(c, s.of, s.events)

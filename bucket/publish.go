@@ -58,6 +58,7 @@ type Event struct {
 	Keyed  bool   // the id is the caller's: it may exist
 	Policy Policy // for keyed events
 	Err    error  // set by [Publish]
+	Found  bool   // set by [Publish]: there was an event with this id, and Policy was applied
 
 	same *Event // an earlier event of the batch that stands for this one too
 }

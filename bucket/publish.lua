@@ -6,7 +6,7 @@
 --      then groups, in each of which an id occurs once: KEYS index and index of a bucket, number of new events, number of
 --      keyed events, and for each: id, record, due (ms); if keyed, also policy (reject, keep, replace) and the KEYS
 --      index of each bucket of another count
--- returns {'ok', the outcomes of the keyed events, a letter each: (s)tored, (k)ept, (d)uplicate}
+-- returns {'ok', the outcomes of the keyed events, a letter each: (s)tored, (k)ept, (r)eplaced, (d)uplicate}
 --      or {'counts', the bucket counts in Redis}: nothing was done, learn them and call again
 local pool, ready, bell, meta, stats, attempts, again, dead =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
@@ -85,6 +85,7 @@ local function publish(id, record, due, policy, home, index, found)
   if found and policy == 'keep' then
     return keep(id)
   end
+  local outcome = 's'
   if found or redis.call('HEXISTS', pool, id) == 1 then
     if policy == 'reject' then
       return 'd'
@@ -92,10 +93,12 @@ local function publish(id, record, due, policy, home, index, found)
     local free
     if found then
       free = redis.call('ZREM', found, id)
+      outcome = 'r'
     else
       free = redis.call('ZREM', dead, id)
       if free == 0 and policy == 'replace' then
         free = redis.call('LREM', ready, 1, id)
+        outcome = 'r'
       end
     end
     if free == 0 then -- somebody holds it, or (keep) is about to: it runs again afterwards
@@ -105,7 +108,7 @@ local function publish(id, record, due, policy, home, index, found)
       end
       redis.call('HSET', pool, id, record)
       redis.call('HSET', again, id, 'replace:' .. due .. ':' .. index)
-      return 's'
+      return 'r'
     end
     redis.call('HDEL', attempts, id)
     redis.call('HDEL', again, id)
@@ -116,7 +119,7 @@ local function publish(id, record, due, policy, home, index, found)
   else
     schedule(home, index, id, due, alarms)
   end
-  return 's'
+  return outcome
 end
 
 -- publishes keyed events, from ARGV[at + 1] on
@@ -136,7 +139,7 @@ local function publish_keyed(bucket, index, at, n)
       end
     end
     local outcome = publish(ids[i], ARGV[from + 2], ARGV[from + 3], ARGV[from + 4], bucket, index, found)
-    local field = outcome == 'k' and 'kept' or outcome == 's' and 'published' or 'duplicates'
+    local field = outcome == 'k' and 'kept' or outcome == 'd' and 'duplicates' or 'published'
     count[field] = count[field] + 1
     outcomes[#outcomes + 1] = outcome
   end

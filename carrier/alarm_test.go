@@ -11,6 +11,7 @@ import (
 
 	"github.com/dueq-io/dueq/carrier"
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/metric"
 	"github.com/dueq-io/dueq/internal/redistest"
 	"github.com/dueq-io/dueq/readyqueue"
 )
@@ -30,7 +31,7 @@ func TestAlarmsDoNotPileUp(t *testing.T) {
 	const turns = 100_000
 	c := carrier.New(redistest.Mini(t).Client, zap.NewNop(), time.Hour, readyqueue.Retention{})
 	moved := make(farOff)
-	l := c.Lane(key.NewLane("ns", "a", 0, 1, 16))
+	l := c.Lane(key.NewLane("ns", "a", 0, 1, 16), new(metric.Topic))
 	l.Start(moved)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -43,7 +43,8 @@ func (c *Carrier) audit(ctx context.Context, a audits, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("carrier: audit: %w", err)
 	}
-	if counts.Bodies != counts.Places() {
+	if wrong := counts.Bodies - counts.Places(); wrong != 0 {
+		l.metrics.Findings.Add(max(wrong, -wrong))
 		c.log.Warn("some events lie nowhere, or twice, or have no body: Check tells which, Repair mends them",
 			zap.String("topic", l.key.Topic), zap.String("lane", l.key.Tag),
 			zap.Int64("events", counts.Bodies), zap.Int64("places", counts.Places()))

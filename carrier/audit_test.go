@@ -10,6 +10,7 @@ import (
 
 	"github.com/dueq-io/dueq/carrier"
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/metric"
 	"github.com/dueq-io/dueq/internal/redistest"
 	"github.com/dueq-io/dueq/readyqueue"
 )
@@ -19,9 +20,10 @@ func TestAudit(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		core, logs := observer.New(zapcore.WarnLevel)
 		c := carrier.New(env.Client, zap.New(core), time.Hour, readyqueue.Retention{})
+		var found metric.Topic
 		for _, topic := range []string{"sound", "broken", "empty"} {
 			l := key.NewLane(env.Namespace, topic, 0, 1, 4)
-			c.Lane(l).Start(nil)
+			c.Lane(l, &found).Start(nil)
 			if topic == "empty" {
 				continue
 			}
@@ -51,6 +53,9 @@ func TestAudit(t *testing.T) {
 		audit(time.Hour, 1)
 		audit(time.Hour, 1) // not yet again
 		audit(2*time.Hour, 2)
+		if n := found.Findings.Load(); n != 2 {
+			t.Errorf("%d findings were counted, want one from each of two audits", n)
+		}
 		for _, entry := range logs.All() {
 			fields := entry.ContextMap()
 			if fields["topic"] != "broken" || fields["events"] != int64(1) || fields["places"] != int64(0) {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/dueq-io/dueq/delayqueue"
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/metric"
 	"github.com/dueq-io/dueq/internal/script"
 	"github.com/dueq-io/dueq/readyqueue"
 )
@@ -51,9 +52,9 @@ func New(rdb redis.UniversalClient, log *zap.Logger, fallback time.Duration, r r
 }
 
 // Lane makes a lane's place in the alarm clock; [Lane.Start] starts to watch
-// over it.
-func (c *Carrier) Lane(k *key.Lane) *Lane {
-	return &Lane{key: k, carrier: c, stale: true}
+// over it. metrics counts what is found on the way.
+func (c *Carrier) Lane(k *key.Lane, metrics *metric.Topic) *Lane {
+	return &Lane{key: k, carrier: c, metrics: metrics, stale: true}
 }
 
 // Start starts to watch over the lane; m moves its events.

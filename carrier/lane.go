@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/metric"
 	"github.com/dueq-io/dueq/readyqueue"
 )
 
@@ -34,6 +35,7 @@ const longest = 365 * 24 * time.Hour
 type Lane struct {
 	key     *key.Lane
 	carrier *Carrier
+	metrics *metric.Topic
 	mover   mover
 
 	mu       sync.Mutex

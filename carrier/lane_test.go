@@ -13,6 +13,7 @@ import (
 
 	"github.com/dueq-io/dueq/carrier"
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/metric"
 	"github.com/dueq-io/dueq/readyqueue"
 )
 
@@ -30,7 +31,7 @@ type alarmed struct {
 func newAlarmed(t *testing.T, buckets int) *alarmed {
 	c := carrier.New(nil, zap.NewNop(), time.Hour, readyqueue.Retention{})
 	k := key.NewLane("ns", "a", 0, 1, buckets)
-	return &alarmed{t, c.Lane(k), k, c}
+	return &alarmed{t, c.Lane(k, new(metric.Topic)), k, c}
 }
 
 // server is the time after d by the server's clock, in milliseconds.
@@ -243,7 +244,7 @@ func FuzzHear(f *testing.F) {
 		f.Add(m)
 	}
 	f.Fuzz(func(_ *testing.T, m string) {
-		l := carrier.New(nil, zap.NewNop(), time.Hour, readyqueue.Retention{}).Lane(key.NewLane("ns", "a", 0, 1, 2))
+		l := carrier.New(nil, zap.NewNop(), time.Hour, readyqueue.Retention{}).Lane(key.NewLane("ns", "a", 0, 1, 2), new(metric.Topic))
 		l.Refresh()
 		l.Hear(m)
 		if _, _, ok := l.Begin(); ok {

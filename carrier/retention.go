@@ -76,6 +76,7 @@ func (c *Carrier) trim(ctx context.Context, l *Lane) (err error) {
 		}
 	}
 	if sum.Old+sum.Excess > 0 {
+		l.metrics.Dropped.Add(int64(sum.Old + sum.Excess))
 		c.log.Warn("dead events were dropped",
 			zap.String("topic", l.key.Topic), zap.Int("too_old", sum.Old), zap.Int("too_many", sum.Excess),
 			zap.Duration("retention", c.retention.Age), zap.Int("limit", c.retention.Limit))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dueq-io/dueq/carrier"
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/metric"
 	"github.com/dueq-io/dueq/internal/redistest"
 	"github.com/dueq-io/dueq/readyqueue"
 )
@@ -23,10 +24,11 @@ func TestTrim(t *testing.T) {
 		const lanes, excess = 7, 2*readyqueue.MaxBatch + 3
 		core, logs := observer.New(zapcore.WarnLevel)
 		c := carrier.New(env.Client, zap.New(core), time.Hour, readyqueue.Retention{Age: time.Hour, Limit: 5})
+		var dropped metric.Topic
 		keys := make([]*key.Lane, lanes)
 		for i := range keys {
 			keys[i] = key.NewLane(env.Namespace, fmt.Sprint("topic", i), 0, 1, 4)
-			c.Lane(keys[i]).Start(nil)
+			c.Lane(keys[i], &dropped).Start(nil)
 		}
 		now := float64(time.Now().UnixMilli())
 		die := func(l *key.Lane, n int, at float64) {
@@ -60,6 +62,9 @@ func TestTrim(t *testing.T) {
 			if n := env.Client.HLen(t.Context(), keys[i].Pool).Val(); n != want {
 				t.Errorf("topic %d has %d records, want %d", i, n, want)
 			}
+		}
+		if n := dropped.Dropped.Load(); n != 4+excess {
+			t.Errorf("%d dropped events were counted, want %d", n, 4+excess)
 		}
 		got := map[any]map[string]any{}
 		for _, e := range logs.All() {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/script"
 )
 
 // scanStep is how many key names one SCAN looks at.
@@ -47,7 +48,7 @@ func laneKeys(ctx context.Context, rdb redis.UniversalClient, lanes []*key.Lane)
 		return names.Err()
 	}
 	var err error
-	switch c := rdb.(type) {
+	switch c := script.Client(rdb).(type) {
 	case *redis.ClusterClient:
 		err = c.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { return scan(ctx, node) })
 	case *redis.Ring:

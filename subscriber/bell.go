@@ -114,7 +114,7 @@ func (b *bells) ringOn(ctx context.Context) {
 // connection per lane, more than the caller's pool may have, so it is one with
 // the same options and room for them; done closes it.
 func waitingClient(rdb redis.UniversalClient) (client redis.UniversalClient, done func()) {
-	cluster, ok := rdb.(*redis.ClusterClient)
+	cluster, ok := script.Client(rdb).(*redis.ClusterClient)
 	if !ok {
 		return rdb, func() {}
 	}

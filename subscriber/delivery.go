@@ -24,11 +24,13 @@ type delivery struct {
 	body     string
 	attempts readyqueue.Attempts
 	claimed  time.Time
-	record   uint64 // hash of its record
-	doubtful bool   // the lane's mu guards it; see [Lane.doubt]
+	late     time.Duration // how long it had been due when it was claimed, by the server's clock
+	record   uint64        // hash of its record
+	doubtful bool          // the lane's mu guards it; see [Lane.doubt]
 
 	settled atomic.Bool // its outcome is decided, or its lease lost
 	ending  ending      // its outcome
+	stored  bool        // PersistFn has taken it
 
 	mu  sync.Mutex
 	ctx *handlerContext // while a function of the user's runs
@@ -56,7 +58,12 @@ func (t *Topic) handle(d *delivery) {
 			t.conclude(ctx, d, errors.New("the handler called runtime.Goexit"))
 		}
 	}()
+	start := time.Now()
+	if d.event.Attempt == 1 {
+		t.metrics.Lateness.Observe(d.late + start.Sub(d.claimed))
+	}
 	err := t.run(ctx, d)
+	t.metrics.Handling.Observe(time.Since(start))
 	exited = false
 	t.conclude(ctx, d, err)
 }
@@ -193,7 +200,7 @@ func (t *Topic) fail(d *delivery, cause error) {
 		err := call(func() error { return persist(ctx, d.copy(), cause) })
 		switch stopped := context.Cause(ctx); {
 		case err == nil:
-			s.Outcome = readyqueue.Ack
+			s.Outcome, d.stored = readyqueue.Ack, true
 		case errors.Is(stopped, ErrStopping) || errors.Is(stopped, ErrLeaseLost):
 			s.Outcome, s.Attempts.Count = readyqueue.Retry, d.event.Attempt-1 // as it was claimed
 		default:

@@ -66,7 +66,7 @@ func (l *Lane) Move(ctx context.Context, due []int) (found readyqueue.Claimed, a
 	found, err = claim.Run(ctx, l.s.rdb, l.key)
 	if err != nil {
 		l.topic.accept(room, nil)
-		l.end(start, claim, nil)
+		l.end(start, claim, readyqueue.Claimed{})
 		if errors.Is(err, readyqueue.ErrLost) {
 			l.lose(claim.Session)
 			return found, false, err
@@ -77,7 +77,7 @@ func (l *Lane) Move(ctx context.Context, due []int) (found readyqueue.Claimed, a
 		}
 		return found, false, fmt.Errorf("subscriber: %w", err)
 	}
-	l.topic.accept(room, l.end(start, claim, found.Leases))
+	l.topic.accept(room, l.end(start, claim, found))
 	dueLeft := anyDue(found)
 	l.backlog.Store(!found.Paused && (dueLeft || found.Left > 0))
 	switch {
@@ -116,8 +116,9 @@ func (l *Lane) begin(room int, due []int) readyqueue.Claim {
 	}
 }
 
-// end takes in the leases of a claim that began at start.
-func (l *Lane) end(start time.Time, claim readyqueue.Claim, leases []readyqueue.Lease) []*delivery {
+// end takes in what a claim that began at start found.
+func (l *Lane) end(start time.Time, claim readyqueue.Claim, found readyqueue.Claimed) []*delivery {
+	leases := found.Leases
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.claims++
@@ -127,6 +128,7 @@ func (l *Lane) end(start time.Time, claim readyqueue.Claim, leases []readyqueue.
 	if claim.Extend {
 		l.deadline = start.Add(l.s.opts.Lease)
 	}
+	l.topic.metrics.Delivered.Add(int64(len(leases)))
 	deliveries := make([]*delivery, 0, len(leases))
 	now := time.Now()
 	for i := range leases {
@@ -136,6 +138,10 @@ func (l *Lane) end(start time.Time, claim readyqueue.Claim, leases []readyqueue.
 		}
 		l.leases[d.id] = d
 		if sound {
+			d.late = time.Duration(found.Now-d.event.EffectTime.UnixMicro()) * time.Microsecond
+			if d.event.Attempt == 1 {
+				l.topic.metrics.Ready.Observe(d.late)
+			}
 			deliveries = append(deliveries, d)
 		}
 	}
@@ -206,13 +212,15 @@ func (l *Lane) deliver(lease *readyqueue.Lease, session string, now time.Time) (
 	return d, true
 }
 
-// forget drops a lease that has ended.
-func (l *Lane) forget(d *delivery) {
+// forget drops a lease that has ended, and reports whether it was there.
+func (l *Lane) forget(d *delivery) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.leases[d.id] == d {
+	known := l.leases[d.id] == d
+	if known {
 		delete(l.leases, d.id)
 	}
+	return known
 }
 
 // lose drops all leases of a session that was taken over, and takes a new name:
@@ -225,6 +233,8 @@ func (l *Lane) lose(session string) {
 	}
 	l.s.opts.Logger.Warn("leases lost: this process was silent for too long",
 		zap.String("topic", l.key.Topic), zap.Int("events", len(l.leases)))
+	l.topic.metrics.Sessions.Add(1)
+	l.topic.metrics.Lost.Add(int64(len(l.leases)))
 	for id, d := range l.leases {
 		d.end(ErrLeaseLost)
 		delete(l.leases, id)

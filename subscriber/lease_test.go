@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/metric"
 	"github.com/dueq-io/dueq/internal/redistest"
 	"github.com/dueq-io/dueq/pool"
 	"github.com/dueq-io/dueq/readyqueue"
@@ -35,6 +36,7 @@ type bench struct {
 	kicked chan struct{}
 	began  chan run // slow handlers, ended by the test
 	ids    int
+	counts metric.Topic
 }
 
 type run struct {
@@ -50,7 +52,7 @@ func newBench(t *testing.T, env *redistest.Env) *bench {
 	}
 	b.s = subscriber.New(env.Client, session, subscriber.Options{
 		Concurrency: concurrency, Lease: lease, HandlerTimeout: time.Hour, MaxAttempts: 10, HighWater: 1000,
-		Backoff: func(int, error) time.Duration { return time.Hour }, Fallback: time.Hour, Logger: zap.NewNop(),
+		Backoff: func(int, error) time.Duration { return time.Hour }, Fallback: time.Hour, Logger: zap.NewNop(), Batches: new(metric.Sizes),
 	})
 	handler := subscriber.HandlerFunc(func(ctx context.Context, e *subscriber.Event) error {
 		if string(e.Body) == "fast" {
@@ -60,7 +62,7 @@ func newBench(t *testing.T, env *redistest.Env) *bench {
 		b.began <- r
 		return <-r.end
 	})
-	topic := b.s.AddTopic("a", []subscriber.Handler{handler})
+	topic := b.s.AddTopic("a", []subscriber.Handler{handler}, &b.counts)
 	b.lane = topic.AddLane(b.keys, func() { b.kicked <- struct{}{} })
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -274,6 +276,10 @@ func TestTakenSession(t *testing.T) {
 			again.end <- nil
 			b.await("the event is acked", func() bool { return b.rdb.HLen(t.Context(), b.keys.Pool).Val() == 0 })
 			b.rdb.Del(t.Context(), b.keys.Sessions)
+			b.await("the ack is counted", func() bool { return b.counts.Acked.Load() == 1 })
+			if n := b.counts.Lost.Load(); n != 1 || b.counts.Released.Load()+b.counts.Retried.Load() != 0 {
+				t.Errorf("after %s %d lost leases were counted", notice, n)
+			}
 		}
 	})
 }

@@ -26,6 +26,7 @@ func (s *Subscriber) release(deliveries []*delivery) {
 // settle sends a batch of endings. Those that fail are tried again, lane by
 // lane, until Redis has them.
 func (s *Subscriber) settle(batch []*ending) {
+	s.opts.Batches.Observe(len(batch))
 	for l, failed := range s.send(batch) {
 		l.settleAgain(failed)
 	}
@@ -56,6 +57,7 @@ func (s *Subscriber) send(batch []*ending) map[*Lane][]*ending {
 	for _, e := range batch {
 		switch {
 		case e.Err == nil:
+			e.delivery.count(e.Outcome)
 		case errors.Is(e.Err, ErrLeaseLost):
 			s.opts.Logger.Warn("an outcome came too late and changed nothing",
 				zap.String("topic", e.delivery.lane.key.Topic), zap.String("id", e.ID), zap.Stringer("outcome", e.Outcome))
@@ -66,9 +68,28 @@ func (s *Subscriber) send(batch []*ending) map[*Lane][]*ending {
 			failed[e.delivery.lane] = append(failed[e.delivery.lane], e)
 			continue
 		}
-		e.delivery.lane.forget(e.delivery)
+		if l := e.delivery.lane; l.forget(e.delivery) && e.Err != nil {
+			l.topic.metrics.Lost.Add(1)
+		}
 	}
 	return failed
+}
+
+// count counts an outcome that Redis has.
+func (d *delivery) count(outcome readyqueue.Outcome) {
+	m := d.lane.topic.metrics
+	switch {
+	case d.stored && outcome == readyqueue.Ack:
+		m.Persisted.Add(1)
+	case outcome == readyqueue.Ack:
+		m.Acked.Add(1)
+	case outcome == readyqueue.Retry:
+		m.Retried.Add(1)
+	case outcome == readyqueue.Bury:
+		m.Buried.Add(1)
+	case outcome == readyqueue.Release:
+		m.Released.Add(1)
+	}
 }
 
 // settleAgain queues endings for another try.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dueq-io/dueq/internal/coalesce"
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/metric"
 	"github.com/dueq-io/dueq/readyqueue"
 )
 
@@ -30,6 +31,7 @@ type Options struct {
 	HighWater      int           // most ids in a ready list
 	Fallback       time.Duration // how long a wait for a bell lasts at most
 	Logger         *zap.Logger
+	Batches        *metric.Sizes // counts the batches of settlements
 }
 
 // Subscriber holds the subscriptions of one process.
@@ -65,9 +67,9 @@ func New(rdb redis.UniversalClient, session string, opts Options) *Subscriber {
 }
 
 // AddTopic subscribes handlers to a topic; [Topic.AddLane] says where its
-// events come from.
-func (s *Subscriber) AddTopic(name string, handlers []Handler) *Topic {
-	t := &Topic{s: s, name: name, handlers: handlers}
+// events come from, and metrics counts what becomes of them.
+func (s *Subscriber) AddTopic(name string, handlers []Handler, metrics *metric.Topic) *Topic {
+	t := &Topic{s: s, name: name, handlers: handlers, metrics: metrics}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.topics = append(s.topics, t)

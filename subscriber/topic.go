@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dueq-io/dueq/internal/metric"
 	"github.com/dueq-io/dueq/readyqueue"
 )
 
@@ -17,6 +18,7 @@ type Topic struct {
 	s        *Subscriber
 	name     string
 	handlers []Handler
+	metrics  *metric.Topic
 
 	mu       sync.Mutex
 	lanes    []*Lane

@@ -25,7 +25,7 @@ var errNotSent = errors.New("not sent")
 // CanWait reports whether calls on rdb can wait for replicas: whether it is
 // known on which connection they go.
 func CanWait(rdb redis.UniversalClient) bool {
-	_, cluster := rdb.(*redis.ClusterClient)
+	_, cluster := Client(rdb).(*redis.ClusterClient)
 	return cluster || Single(rdb)
 }
 
@@ -137,7 +137,7 @@ func reloadAfter(ctx context.Context, rdb redis.UniversalClient, calls []*Call) 
 // what. The client does so by itself when a node sends it elsewhere, but not when
 // a node is gone: it would go on asking that one for a minute.
 func Reload(ctx context.Context, rdb redis.UniversalClient) {
-	if cluster, ok := rdb.(*redis.ClusterClient); ok {
+	if cluster, ok := Client(rdb).(*redis.ClusterClient); ok {
 		cluster.ReloadState(ctx)
 	}
 }

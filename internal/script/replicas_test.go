@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dueq-io/dueq/internal/metric"
 	"github.com/dueq-io/dueq/internal/redistest"
 	"github.com/dueq-io/dueq/internal/script"
 )
@@ -18,7 +19,7 @@ func TestReplicas(t *testing.T) {
 	master.StartReplica()
 	rdb := master.Client()
 	count := script.New("return { redis.call('INCR', KEYS[1]) }")
-	for name, client := range map[string]redis.UniversalClient{"alone": rdb, "together": script.Together(rdb)} {
+	for name, client := range map[string]redis.UniversalClient{"alone": rdb, "together": script.Together(rdb, new(metric.Calls))} {
 		for range 2 { // once with the source, once by its hash
 			calls := []*script.Call{
 				{Script: count, Keys: []string{name}, Replicas: 1},

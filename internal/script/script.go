@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -18,13 +19,15 @@ import (
 var lib string
 
 // Script is one Lua program.
-type Script struct{ source, hash string }
+type Script struct{ name, source, hash string }
 
-// New returns the script made of the functions in lib.lua and of source.
+// New returns the script made of the functions in lib.lua and of source, whose
+// first line is a comment that begins with the script's name and a colon.
 func New(source string) *Script {
+	header, _, _ := strings.Cut(source, ":")
 	source = lib + source
 	sum := sha1.Sum([]byte(source))
-	return &Script{source: source, hash: hex.EncodeToString(sum[:])}
+	return &Script{name: strings.TrimPrefix(header, "-- "), source: source, hash: hex.EncodeToString(sum[:])}
 }
 
 // Call is one atomic step: a run of a script, or a transaction of plain
@@ -36,6 +39,7 @@ type Call struct {
 	Args   []any
 
 	Commands [][]any // instead of a script: a transaction; a command's second word is a key of the lane
+	Name     string  // of the transaction, for who measures it
 
 	Replicas int // how many replicas must have what it writes; 0: the server alone
 
@@ -62,6 +66,14 @@ func (c *Call) commands(ctx context.Context, byHash bool) []once {
 	return []once{newOnce(ctx, 3, args)}
 }
 
+// name is what the call is measured by.
+func (c *Call) name() string {
+	if c.Script != nil {
+		return c.Script.name
+	}
+	return c.Name
+}
+
 // size is about how many words a call sends.
 func (c *Call) size() int {
 	n := len(c.Keys) + len(c.Args)
@@ -80,17 +92,20 @@ func Run(ctx context.Context, rdb redis.UniversalClient, c *Call) error {
 // RunAll runs many calls in one round trip (on a cluster, one per node). Each
 // call carries its own reply and error.
 func RunAll(ctx context.Context, rdb redis.UniversalClient, calls []*Call) {
-	t, ok := rdb.(*together)
-	switch {
-	case ok && replicas(calls) > 0: // by themselves: others would wait for the replicas, too
-		runAll(ctx, t.UniversalClient, calls)
-	case ok:
+	if t, ok := rdb.(*together); ok {
 		t.run(ctx, calls)
-	case replicas(calls) > 0 && !Single(rdb):
-		runOnMasters(ctx, rdb, calls)
-	default:
-		runAll(ctx, rdb, calls)
+		return
 	}
+	runWhere(ctx, rdb, calls)
+}
+
+// runWhere runs calls by themselves, wherever they can be confirmed.
+func runWhere(ctx context.Context, rdb redis.UniversalClient, calls []*Call) {
+	if replicas(calls) > 0 && !Single(rdb) {
+		runOnMasters(ctx, rdb, calls)
+		return
+	}
+	runAll(ctx, rdb, calls)
 }
 
 func runAll(ctx context.Context, rdb redis.UniversalClient, calls []*Call) {

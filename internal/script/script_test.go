@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dueq-io/dueq/internal/metric"
 	"github.com/dueq-io/dueq/internal/redistest"
 	"github.com/dueq-io/dueq/internal/script"
 )
@@ -100,9 +101,11 @@ func TestNeverSentTwice(t *testing.T) {
 		defer func() { _ = rdb.Close() }()
 		count := script.New("redis.call('INCR', KEYS[1]) return { 'ran' }")
 		for name, run := range map[string]func(...*script.Call){
-			"one":      func(calls ...*script.Call) { _ = script.Run(t.Context(), rdb, calls[0]) },
-			"many":     func(calls ...*script.Call) { script.RunAll(t.Context(), rdb, calls) },
-			"together": func(calls ...*script.Call) { script.RunAll(t.Context(), script.Together(rdb), calls) },
+			"one":  func(calls ...*script.Call) { _ = script.Run(t.Context(), rdb, calls[0]) },
+			"many": func(calls ...*script.Call) { script.RunAll(t.Context(), rdb, calls) },
+			"together": func(calls ...*script.Call) {
+				script.RunAll(t.Context(), script.Together(rdb, new(metric.Calls)), calls)
+			},
 		} {
 			call := func(k string) *script.Call {
 				return &script.Call{Script: count, Keys: []string{env.Namespace + name + k}}
@@ -183,7 +186,7 @@ func TestTogether(t *testing.T) {
 		client := redis.NewClient(&redis.Options{Addr: "192.0.2.1:1"}) // never dialled
 		defer func() { _ = client.Close() }()
 		client.AddHook(h)
-		rdb := script.Together(client)
+		rdb := script.Together(client, new(metric.Calls))
 		s := script.New("return { ARGV[1] }")
 		var wg sync.WaitGroup
 		call := func(i int) {
@@ -222,8 +225,11 @@ func TestSingle(t *testing.T) {
 		_ = one.Close()
 		_ = cluster.Close()
 	})
-	if !script.Single(one) || !script.Single(script.Together(one)) || script.Single(cluster) || script.Together(cluster) != redis.UniversalClient(cluster) {
-		t.Error("a client is taken for another")
+	for client, single := range map[redis.UniversalClient]bool{one: true, cluster: false} {
+		together := script.Together(client, new(metric.Calls))
+		if script.Single(client) != single || script.Single(together) != single || script.Client(together) != client {
+			t.Errorf("a %T is taken for another", client)
+		}
 	}
 }
 
