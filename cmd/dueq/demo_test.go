@@ -34,7 +34,14 @@ func run(ctx context.Context, onProgress func(string), args ...string) (code int
 	if onProgress != nil {
 		talk = io.MultiWriter(&errs, hook(onProgress))
 	}
-	code = command.Run(ctx, args, &out, talk)
+	code = command.Run(ctx, args, strings.NewReader(""), &out, talk)
+	return code, out.String(), errs.String()
+}
+
+// runWith runs the command with something on stdin.
+func runWith(ctx context.Context, stdin string, args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = command.Run(ctx, args, strings.NewReader(stdin), &out, &errs)
 	return code, out.String(), errs.String()
 }
 

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 )
@@ -79,4 +81,12 @@ func (b *besides) Write(text []byte) (int, error) {
 	defer b.p.mu.Unlock()
 	b.p.clearLine()
 	return b.w.Write(text)
+}
+
+// bar shows how much of something is done.
+func bar(done, all int64) string {
+	const width = 30
+	share := min(1, float64(done)/float64(all))
+	full := int(share * width)
+	return fmt.Sprintf("[%s%s] %3.0f %%", strings.Repeat("#", full), strings.Repeat(".", width-full), 100*share)
 }

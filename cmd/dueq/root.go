@@ -29,9 +29,10 @@ type usageError struct {
 func (e usageError) Unwrap() error { return e.error }
 
 // run runs the command with the given arguments and returns its exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
+	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
@@ -73,7 +74,7 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{err, cmd.CommandPath()} })
 	addQueueFlags(root)
-	root.AddCommand(newDemo(), newCheck(), newBench(), newVersion())
+	root.AddCommand(newDemo(), newCheck(), newPublish(), newBench(), newVersion())
 	return root
 }
 
