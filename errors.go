@@ -24,7 +24,8 @@ var (
 	// ErrBodyTooLarge says that a body is larger than Options.MaxBody.
 	ErrBodyTooLarge = errors.New("dueq: body too large")
 	// ErrSubscription says that Subscribe was called without handlers, with a
-	// nil or more than 64 of them, or a second time for one topic.
+	// nil or more than 64 of them, or Subscribe or Consume a second time for one
+	// topic.
 	ErrSubscription = errors.New("dueq: invalid subscription")
 	// ErrShutDown says that the queue is shut down.
 	ErrShutDown = errors.New("dueq: queue is shut down")
@@ -44,11 +45,16 @@ var (
 	// ErrLeased says that a handler has the event, so it cannot be changed now.
 	ErrLeased = bucket.ErrLeased
 
+	// ErrClaimInvalid says that a limit is not from 1 to 500, or a visibility time
+	// not from 100 milliseconds to 24 hours.
+	ErrClaimInvalid = subscriber.ErrClaimInvalid
 	// ErrLeaseLost is the cause with which a handler's ctx ends when its lease
-	// is no longer valid: the event may be with another process by now.
+	// is no longer valid: the event may be with another process by now. It is also
+	// what a [Delivery] returns that has ended.
 	ErrLeaseLost = subscriber.ErrLeaseLost
 	// ErrStopping is the cause with which a handler's ctx ends when ShutDown's
-	// deadline has passed: the event goes back, at no cost in attempts.
+	// deadline has passed: the event goes back, at no cost in attempts. A
+	// [Delivery] returns it when that happens while its outcome is on its way.
 	ErrStopping = subscriber.ErrStopping
 	// ErrHandlerTimeout is the cause with which a handler's ctx ends when
 	// Options.HandlerTimeout has passed.

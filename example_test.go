@@ -336,3 +336,40 @@ func ExampleQueue_Stats() {
 	}
 	// Output: reminder: 3 scheduled, 0 ready, 0 leased, 0 dead, <nil>
 }
+
+func ExampleConsumer_Claim() {
+	q, closeAll := open(dueq.Options{})
+	defer closeAll()
+	ctx := context.Background()
+
+	mails, err := q.Consume("mail")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := q.PublishEvent(ctx, "mail", []byte("hello Ada"), time.Now()); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 2 {
+		claimed, err := mails.Claim(ctx, 10, 30*time.Second) // waits for at least one
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		for _, d := range claimed {
+			fmt.Printf("%s, attempt %d\n", d.Body, d.Attempt)
+			if d.Attempt == 1 {
+				err = d.Retry(ctx, 10*time.Millisecond, errors.New("mailbox full"))
+			} else {
+				err = d.Ack(ctx)
+			}
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// hello Ada, attempt 1
+	// <nil>
+	// hello Ada, attempt 2
+	// <nil>
+}

@@ -35,8 +35,8 @@ type TopicMetrics struct {
 	// First deliveries, by the server's clock, from the effect time: an event
 	// that was published later than that counts as late from the beginning.
 	Ready    Histogram // to the claim
-	Lateness Histogram // to the handler's start
-	Handling Histogram // what the handlers of a delivery took, all together
+	Lateness Histogram // to the handler's start, or until a Consumer handed it over
+	Handling Histogram // what the handlers of a delivery took, all together, or until it was settled
 }
 
 // CallMetrics tell about the calls of one move.

@@ -133,6 +133,11 @@ func (q *Queue) Subscribe(name string, handlers ...Handler) error {
 	if err := checkHandlers(handlers); err != nil {
 		return fmt.Errorf("%w: topic %q: %w", ErrSubscription, name, err)
 	}
+	return q.subscribe(name, func(m *metric.Topic) *subscriber.Topic { return q.subscriber.AddTopic(name, handlers, m) })
+}
+
+// subscribe serves a topic with what add makes.
+func (q *Queue) subscribe(name string, add func(*metric.Topic) *subscriber.Topic) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.stopping {
@@ -142,7 +147,7 @@ func (q *Queue) Subscribe(name string, handlers ...Handler) error {
 	if t.subscription != nil {
 		return fmt.Errorf("%w: topic %q is subscribed to already", ErrSubscription, name)
 	}
-	t.subscription = q.subscriber.AddTopic(name, handlers, &t.metrics)
+	t.subscription = add(&t.metrics)
 	q.start()
 	q.serve(t, q.opts.Partitions)
 	select {
@@ -183,7 +188,7 @@ func (q *Queue) start() {
 // ShutDown ends the queue: it stops claiming at once, gives unstarted events
 // back for other processes to take, lets running handlers finish until ctx
 // ends, then ends their contexts, gives their events back too, and returns ctx's
-// error. No attempt is used up by it. Handlers may publish until they return.
+// error. It waits likewise until what a [Consumer] has claimed is settled. No attempt is used up by it. Handlers may publish until they return.
 // Every later call of the queue returns [ErrShutDown].
 func (q *Queue) ShutDown(ctx context.Context) error {
 	q.mu.Lock()

@@ -40,7 +40,7 @@ var (
 	ErrDuplicateID = errors.New("an event with this id exists")
 	// ErrOutcomeUnknown says that a call was sent and its reply never came: it
 	// may have taken effect, or not.
-	ErrOutcomeUnknown = errors.New("outcome unknown")
+	ErrOutcomeUnknown = script.ErrOutcomeUnknown
 	// ErrNotReplicated says that an event was stored, but that too few replicas
 	// are known to have it.
 	ErrNotReplicated = errors.New("stored, but not on enough replicas")

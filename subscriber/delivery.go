@@ -15,7 +15,8 @@ import (
 	"github.com/dueq-io/dueq/readyqueue"
 )
 
-// delivery is one lease on its way through a handler.
+// delivery is one lease on its way through a handler, or through the hands of a
+// consumer's caller.
 type delivery struct {
 	lane     *Lane
 	session  string
@@ -27,6 +28,7 @@ type delivery struct {
 	late     time.Duration // how long it had been due when it was claimed, by the server's clock
 	record   uint64        // hash of its record
 	doubtful bool          // the lane's mu guards it; see [Lane.doubt]
+	pulled   *Delivery     // as a consumer hands it over; nil: handlers have it
 
 	settled atomic.Bool // its outcome is decided, or its lease lost
 	ending  ending      // its outcome
@@ -41,12 +43,8 @@ func (t *Topic) handle(d *delivery) {
 	if d.settled.Load() {
 		return // lost while it waited
 	}
-	defer func() {
-		if !d.settled.Load() { // PersistFn called runtime.Goexit
-			d.settle(readyqueue.Settlement{Outcome: readyqueue.Bury, Attempts: d.attempts})
-		}
-	}()
-	if d.attempts.Count >= d.event.MaxAttempts { // it has kept killing its process
+	defer d.buryUnsettled()
+	if d.worn() {
 		t.fail(d, errors.New(d.attempts.Cause))
 		return
 	}
@@ -68,6 +66,17 @@ func (t *Topic) handle(d *delivery) {
 	t.conclude(ctx, d, err)
 }
 
+// worn reports whether the event has kept killing its process until no attempt
+// was left.
+func (d *delivery) worn() bool { return d.attempts.Count >= d.event.MaxAttempts }
+
+// buryUnsettled ends a delivery whose PersistFn called runtime.Goexit.
+func (d *delivery) buryUnsettled() {
+	if !d.settled.Load() {
+		d.settle(readyqueue.Settlement{Outcome: readyqueue.Bury, Attempts: d.attempts})
+	}
+}
+
 // start makes the context for a function of the user's.
 func (t *Topic) start(d *delivery) *handlerContext {
 	ctx := newHandlerContext(t.s.handlers, t.s.opts.HandlerTimeout)
@@ -84,11 +93,17 @@ func (d *delivery) cancelWith(cause error) {
 	if d.ctx != nil {
 		d.ctx.end(cause)
 	}
+	if d.pulled != nil {
+		d.pulled.leave()
+	}
 }
 
 // end drops the lease: whatever its handler returns changes nothing any more.
 func (d *delivery) end(cause error) {
-	d.settled.Store(true)
+	if !d.settled.Swap(true) {
+		d.tell(cause)
+		d.over()
+	}
 	d.cancelWith(cause)
 }
 
@@ -167,17 +182,30 @@ func (t *Topic) conclude(ctx context.Context, d *delivery, err error) {
 	} else if errors.Is(cause, ErrHandlerTimeout) {
 		err = fmt.Errorf("%w after %v: %w", ErrHandlerTimeout, t.s.opts.HandlerTimeout, err)
 	}
-	d.attempts.Count++
-	d.attempts.Cause = err.Error()
 	var skip *skipRetryError
-	if d.attempts.Count >= d.event.MaxAttempts || errors.As(err, &skip) {
+	if d.miss(err); d.worn() || errors.As(err, &skip) {
 		t.fail(d, err)
 		return
 	}
-	delay := t.backoff(d.attempts.Count, err)
+	delay := time.Duration(-1)
 	var after *retryAfterError
 	if errors.As(err, &after) {
 		delay = after.delay
+	}
+	t.retry(d, delay, err)
+}
+
+// miss uses up an attempt.
+func (d *delivery) miss(err error) {
+	d.attempts.Count++
+	d.attempts.Cause = err.Error()
+}
+
+// retry settles a delivery that has failed, but not for good. A delay below zero
+// is that of the user's function.
+func (t *Topic) retry(d *delivery, delay time.Duration, err error) {
+	if delay < 0 {
+		delay = t.backoff(d.attempts.Count, err)
 	}
 	d.settle(readyqueue.Settlement{Outcome: readyqueue.Retry, Delay: max(delay, 0), Attempts: d.attempts})
 }
@@ -203,6 +231,7 @@ func (t *Topic) fail(d *delivery, cause error) {
 			s.Outcome, d.stored = readyqueue.Ack, true
 		case errors.Is(stopped, ErrStopping) || errors.Is(stopped, ErrLeaseLost):
 			s.Outcome, s.Attempts.Count = readyqueue.Retry, d.event.Attempt-1 // as it was claimed
+			d.tell(stopped)
 		default:
 			s.Attempts.Cause += "\npersistFn: " + err.Error()
 		}
@@ -222,4 +251,5 @@ func (d *delivery) settle(s readyqueue.Settlement) {
 	s.ID = d.id
 	d.ending = ending{delivery: d, Settlement: s}
 	d.lane.s.settles.Add(&d.ending)
+	d.over()
 }

@@ -16,8 +16,8 @@ const (
 )
 
 // Drain gives unstarted events back at once, lets running handlers finish until
-// ctx ends, then ends their contexts and gives their events back too. What is
-// still claimed until claimsEnded is closed goes back as well. Drain returns
+// ctx ends, then ends their contexts and gives their events back too. So it does
+// with what consumers have handed over. What is still claimed until claimsEnded is closed goes back as well. Drain returns
 // when Redis has all outcomes, or an error that says how many it does not have.
 func (s *Subscriber) Drain(ctx context.Context, claimsEnded <-chan struct{}) error {
 	topics, lanes := s.all()
@@ -33,19 +33,38 @@ func (s *Subscriber) Drain(ctx context.Context, claimsEnded <-chan struct{}) err
 	select {
 	case <-returned:
 	case <-ctx.Done():
+		unsettled, running := 0, 0
+		for _, l := range lanes {
+			unsettled += l.giveBackPulled()
+		}
 		s.stop(ErrStopping)
 		select {
 		case <-returned:
 		case <-time.After(grace):
 		}
-		running := 0
 		for _, l := range lanes {
 			running += l.giveBackAll()
 		}
-		err = fmt.Errorf("subscriber: %d handlers were cut off: %w", running, context.Cause(ctx))
+		err = fmt.Errorf("subscriber: %d handlers were cut off, %d claimed events given back: %w",
+			running, unsettled, context.Cause(ctx))
 	}
 	s.stop(ErrStopping)
 	return s.flush(lanes, claimsEnded, err)
+}
+
+// giveBackPulled gives back every event that was handed over by a consumer and
+// that nobody has settled.
+func (l *Lane) giveBackPulled() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for _, d := range l.leases {
+		if d.pulled != nil && d.pulled.take() {
+			d.giveBack()
+			n++
+		}
+	}
+	return n
 }
 
 // giveBackAll settles every lease whose handler has not returned.
@@ -55,6 +74,7 @@ func (l *Lane) giveBackAll() int {
 	n := 0
 	for _, d := range l.leases {
 		if !d.settled.Load() {
+			d.tell(ErrStopping)
 			d.settle(readyqueue.Settlement{Outcome: readyqueue.Release})
 			n++
 		}

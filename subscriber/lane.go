@@ -209,6 +209,9 @@ func (l *Lane) deliver(lease *readyqueue.Lease, session string, now time.Time) (
 	if d.event.MaxAttempts == 0 {
 		d.event.MaxAttempts = l.s.opts.MaxAttempts
 	}
+	if l.topic.consumer != nil {
+		d.pulled = newDelivery(d)
+	}
 	return d, true
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"go.uber.org/zap"
 
+	"github.com/dueq-io/dueq/internal/script"
 	"github.com/dueq-io/dueq/readyqueue"
 )
 
@@ -14,6 +15,7 @@ import (
 type ending struct {
 	delivery *delivery
 	readyqueue.Settlement
+	unsure bool // a try had no reply
 }
 
 // release gives events back that no handler has seen.
@@ -66,11 +68,16 @@ func (s *Subscriber) send(batch []*ending) map[*Lane][]*ending {
 				failed = make(map[*Lane][]*ending)
 			}
 			failed[e.delivery.lane] = append(failed[e.delivery.lane], e)
+			e.unsure = e.unsure || !script.NotRun(e.Err)
 			continue
 		}
 		if l := e.delivery.lane; l.forget(e.delivery) && e.Err != nil {
 			l.topic.metrics.Lost.Add(1)
 		}
+		if e.Err != nil && e.unsure {
+			e.Err = script.ErrOutcomeUnknown // the try without a reply may have ended the lease
+		}
+		e.delivery.tell(e.Err)
 	}
 	return failed
 }
@@ -129,6 +136,8 @@ func (l *Lane) retryOnce() (done bool) {
 	for _, e := range l.failed {
 		if l.leases[e.ID] == e.delivery {
 			batch = append(batch, e)
+		} else {
+			e.delivery.tell(script.ErrOutcomeUnknown)
 		}
 	}
 	l.failed = l.failed[:0]

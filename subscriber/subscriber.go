@@ -70,10 +70,22 @@ func New(rdb redis.UniversalClient, session string, opts Options) *Subscriber {
 // events come from, and metrics counts what becomes of them.
 func (s *Subscriber) AddTopic(name string, handlers []Handler, metrics *metric.Topic) *Topic {
 	t := &Topic{s: s, name: name, handlers: handlers, metrics: metrics}
+	s.add(t)
+	return t
+}
+
+// AddConsumer makes a consumer of a topic, likewise.
+func (s *Subscriber) AddConsumer(name string, metrics *metric.Topic) (*Consumer, *Topic) {
+	t := &Topic{s: s, name: name, metrics: metrics}
+	t.consumer = &Consumer{topic: t}
+	s.add(t)
+	return t.consumer, t
+}
+
+func (s *Subscriber) add(t *Topic) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.topics = append(s.topics, t)
-	return t
 }
 
 // AddLane makes a lane one of the topic's. Its events come once a carrier calls

@@ -12,13 +12,14 @@ import (
 // ahead: enough to bridge a few round trips, too little to hoard.
 const horizon = 10 * time.Millisecond
 
-// Topic is one subscription: its handlers, and the claimed events that wait for
-// one.
+// Topic is one subscription: its handlers and the claimed events that wait for
+// one, or its consumer.
 type Topic struct {
 	s        *Subscriber
 	name     string
 	handlers []Handler
 	metrics  *metric.Topic
+	consumer *Consumer // instead of handlers; nil: none
 
 	mu       sync.Mutex
 	lanes    []*Lane
@@ -38,10 +39,14 @@ func (t *Topic) ahead() int {
 	return int(min(time.Duration(t.s.opts.Concurrency)*horizon/t.pace, readyqueue.MaxBatch))
 }
 
-// room is how many more events the handlers would start soon.
+// room is how many more events the handlers would start soon, or the consumer's
+// claims ask for.
 func (t *Topic) room() int {
-	if t.closed {
+	switch {
+	case t.closed:
 		return 0
+	case t.consumer != nil:
+		return max(0, t.consumer.wanted-t.claiming)
 	}
 	return max(0, t.s.opts.Concurrency+t.ahead()-t.running-t.waiting.len()-t.claiming)
 }
@@ -55,7 +60,8 @@ func (t *Topic) reserve() int {
 	return n
 }
 
-// accept queues claimed events for the handlers, of the reserved ones.
+// accept queues claimed events for the handlers, of the reserved ones, or hands
+// them to the consumer.
 func (t *Topic) accept(reserved int, deliveries []*delivery) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,8 +70,12 @@ func (t *Topic) accept(reserved int, deliveries []*delivery) {
 		t.s.release(deliveries)
 		return
 	}
-	t.waiting.push(deliveries)
-	t.hire()
+	if t.consumer != nil {
+		t.consumer.take(deliveries)
+	} else {
+		t.waiting.push(deliveries)
+		t.hire()
+	}
 	if len(deliveries) < reserved { // other lanes may have found no room meanwhile
 		t.feed()
 	}
@@ -163,6 +173,9 @@ func (t *Topic) close() []*delivery {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
+	if t.consumer != nil {
+		t.consumer.close()
+	}
 	var rest []*delivery
 	for d := t.waiting.pop(); d != nil; d = t.waiting.pop() {
 		rest = append(rest, d)

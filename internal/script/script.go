@@ -18,6 +18,10 @@ import (
 //go:embed lib.lua
 var lib string
 
+// ErrOutcomeUnknown says that a call was sent and its reply never came: it may
+// have taken effect, or not.
+var ErrOutcomeUnknown = errors.New("outcome unknown")
+
 // Script is one Lua program.
 type Script struct{ name, source, hash string }
 

@@ -1,0 +1,239 @@
+package dueq_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/redistest"
+)
+
+// A process that is cut off for longer than its lease loses what it claimed, and
+// is told so.
+func TestClaimLeaseLost(t *testing.T) {
+	t.Parallel()
+	for name, cut := range partitions {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+				opts := dueq.Options{Lease: 600 * time.Millisecond, Fallback: 300 * time.Millisecond}
+				rdb := env.NewClient()
+				hook := faultHooked(rdb)
+				first, second := newQueueOn(t, env, rdb, opts), newQueue(t, env, opts)
+				atFirst := consume(t, first)
+				id := publish(t, second, "a", "x", time.Now())
+				lost := claimOne(t, atFirst, time.Hour, id, "x", 1)
+				atSecond := consume(t, second)
+				heal := cut(hook)
+				defer heal()
+				again := claimOne(t, atSecond, time.Hour, id, "x", 2)
+				receiveClosed(t, lost.Done())
+				acked := make(chan error, 1)
+				go func() { acked <- lost.Ack(t.Context()) }()
+				heal()
+				// The first try of the ack may have been stopped on its way: then it is
+				// open what became of it.
+				if err := receive(t, acked); !errors.Is(err, dueq.ErrLeaseLost) && !errors.Is(err, dueq.ErrOutcomeUnknown) {
+					t.Errorf("Ack of what was lost: %v", err)
+				}
+				if ended(again) {
+					t.Error("the second delivery has ended")
+				}
+				if err := again.Ack(t.Context()); err != nil {
+					t.Errorf("Ack of who has it: %v", err)
+				}
+				shutDown(t, second)
+				id = publish(t, first, "a", "y", time.Now())
+				if err := claimOne(t, atFirst, time.Hour, id, "y", 1).Ack(t.Context()); err != nil {
+					t.Error(err)
+				}
+				conserved(t, env, "a")
+			})
+		})
+	}
+}
+
+// A delivery whose lease is known to be lost is not sent anywhere.
+func TestClaimLeaseTaken(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		q := newQueue(t, env, dueq.Options{Lease: 300 * time.Millisecond})
+		c := consume(t, q)
+		id := publish(t, q, "a", "x", time.Now())
+		d := claimOne(t, c, time.Hour, id, "x", 1)
+		lane := faultLane(env.Namespace)
+		if err := env.Client.Del(t.Context(), lane.Sessions).Err(); err != nil {
+			t.Fatal(err)
+		}
+		receiveClosed(t, d.Done()) // the next extension says so
+		wantLost(t, d)
+	})
+}
+
+// When Redis is silent the caller's ctx decides how long to wait; the outcome
+// reaches Redis all the same.
+func TestClaimSettleUnknown(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		rdb := env.NewClient()
+		hook := faultHooked(rdb)
+		q := newQueueOn(t, env, rdb, dueq.Options{})
+		c := consume(t, q)
+		publish(t, q, "a", "x", time.Now())
+		d := claim(t, c, 1, time.Hour)[0]
+		reached, release := hook.hold("settle")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go func() {
+			<-reached
+			cancel(errBroken)
+		}()
+		if err := d.Ack(ctx); !errors.Is(err, dueq.ErrOutcomeUnknown) || !errors.Is(err, errBroken) {
+			t.Errorf("Ack while Redis is silent: %v", err)
+		}
+		release()
+		awaitEmpty(t, q, "a")
+
+		publish(t, q, "a", "x", time.Now())
+		d = claim(t, c, 1, time.Hour)[0]
+		hook.loseReplies("settle", 1)
+		if err := d.Ack(t.Context()); !errors.Is(err, dueq.ErrOutcomeUnknown) {
+			t.Errorf("Ack whose reply was lost: %v", err)
+		}
+		awaitEmpty(t, q, "a")
+
+		publish(t, q, "a", "x", time.Now())
+		d = claim(t, c, 1, time.Hour)[0]
+		hook.disconnect()
+		acked := make(chan error, 1)
+		go func() { acked <- d.Ack(t.Context()) }()
+		receiveClosed(t, d.Done())
+		hook.connect()
+		if err := receive(t, acked); err != nil {
+			t.Errorf("Ack that was tried again: %v", err)
+		}
+		awaitEmpty(t, q, "a")
+	})
+}
+
+// ShutDown ends claims that wait, and waits for what was claimed.
+func TestClaimShutDown(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		first, second := newQueue(t, env, slowly(1)), newQueue(t, env, slowly(1))
+		c := consume(t, first)
+		id := publish(t, first, "a", "x", time.Now())
+		d := claimOne(t, c, time.Hour, id, "x", 1)
+		waiting := make(chan error, 1)
+		go func() {
+			got, err := c.Claim(t.Context(), 1, time.Hour)
+			if got != nil {
+				err = errBroken
+			}
+			waiting <- err
+		}()
+		shut := shutDownSoon(t, first, time.Hour)
+		if err := receive(t, waiting); !errors.Is(err, dueq.ErrShutDown) {
+			t.Errorf("a claim that waits at ShutDown: %v", err)
+		}
+		select {
+		case err := <-shut:
+			t.Errorf("ShutDown did not wait for what was claimed: %v", err)
+		default:
+		}
+		if err := d.Ack(t.Context()); err != nil {
+			t.Errorf("Ack during ShutDown: %v", err)
+		}
+		if err := receive(t, shut); err != nil {
+			t.Errorf("ShutDown: %v", err)
+		}
+		if _, err := c.Claim(t.Context(), 1, time.Hour); !errors.Is(err, dueq.ErrShutDown) {
+			t.Errorf("a claim after ShutDown: %v", err)
+		}
+		if s := stats(t, second, "a"); s.Acked != 1 {
+			t.Errorf("stats %+v", s)
+		}
+	})
+}
+
+// At ShutDown's deadline what was claimed goes back at no cost in attempts, and
+// to another process at once.
+func TestClaimShutDownDeadline(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		hold := make(chan struct{})
+		opts := slowly(1)
+		opts.PersistFn = func(ctx context.Context, _ *dueq.Event, _ error) error {
+			close(hold)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		first, second := newQueue(t, env, opts), newQueue(t, env, slowly(1))
+		c := consume(t, first)
+		ids := map[string]bool{publish(t, first, "a", "x", time.Now()): true, publish(t, first, "a", "x", time.Now()): true}
+		open, failing := claim(t, c, 1, time.Hour)[0], claim(t, c, 1, time.Hour)[0]
+		failed := make(chan error, 1)
+		go func() { failed <- failing.Fail(t.Context(), errBroken) }()
+		receiveClosed(t, hold)
+		elsewhere := consume(t, second)
+		if err := receive(t, shutDownSoon(t, first, 50*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("ShutDown: %v", err)
+		}
+		if err := receive(t, failed); !errors.Is(err, dueq.ErrStopping) {
+			t.Errorf("Fail that ShutDown cut off: %v", err)
+		}
+		wantLost(t, open)
+		for range 2 {
+			d := claim(t, elsewhere, 1, time.Hour)[0]
+			if !ids[d.ID] || d.Attempt != 1 {
+				t.Errorf("claimed %+v", d.Event)
+			}
+			delete(ids, d.ID)
+			if err := d.Ack(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		conserved(t, env, "a")
+	})
+}
+
+// Two processes that died with an event each, again and again, leave events that
+// come apart, and to a consumer too.
+func TestClaimSuspects(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		q := newQueue(t, env, dueq.Options{Lease: 300 * time.Millisecond})
+		lane := faultLane(env.Namespace)
+		ids := map[string]int{}
+		worn := publish(t, q, "a", "worn", time.Now(), dueq.WithMaxAttempts(3))
+		for range 2 {
+			ids[publish(t, q, "a", "x", time.Now(), dueq.WithMaxAttempts(4))] = 0
+		}
+		lost := "|" + "|" + "lease lost: its process was silent for too long"
+		env.Client.HSet(t.Context(), lane.Attempts, worn, "3"+lost)
+		for id := range ids {
+			env.Client.HSet(t.Context(), lane.Attempts, id, "2"+lost)
+		}
+		c := consume(t, q)
+		for range ids {
+			got := claim(t, c, 10, time.Hour)
+			if len(got) != 1 || got[0].Attempt != 3 {
+				t.Errorf("claimed %d, the first %+v", len(got), got[0].Event)
+			}
+			for _, d := range got {
+				if err := d.Ack(t.Context()); err != nil {
+					t.Error(err)
+				}
+				ids[d.ID]++
+			}
+		}
+		for id, n := range ids {
+			if n != 1 {
+				t.Errorf("event %s came %d times", id, n)
+			}
+		}
+		awaitState(t, q, "a", worn, dueq.StateDead)
+		conserved(t, env, "a")
+	})
+}

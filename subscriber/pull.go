@@ -1,0 +1,242 @@
+package subscriber
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/dueq-io/dueq/internal/script"
+	"github.com/dueq-io/dueq/readyqueue"
+)
+
+// Delivery is an event that a consumer has claimed. One of Ack, Retry, Fail and
+// Release ends it, the first that is called; a later one returns [ErrLeaseLost].
+// So does each of them once the visibility time has passed, which is a failed
+// attempt, or the lease is lost: then the event has come again.
+//
+// They return when Redis has the outcome. If ctx ends before, the error wraps
+// [ErrOutcomeUnknown] and ctx's, and Redis gets the outcome as soon as it can; a
+// ctx that has ended to begin with changes nothing. ErrOutcomeUnknown comes also
+// when a connection broke at a moment that leaves it open who ended the lease, and
+// [ErrStopping] when ShutDown's deadline passed first: the event goes back.
+type Delivery struct {
+	*Event
+
+	lease *delivery
+	gone  chan struct{} // closed when it has ended
+	told  chan error    // gets what became of the outcome
+
+	mu         sync.Mutex
+	visibility time.Duration
+	timer      *time.Timer // of the visibility time; nil: not started
+	began      time.Time   // when it was handed over
+	taken      bool        // its outcome is being decided
+	left       bool        // gone is closed
+	counted    bool        // among the subscriber's workers: Drain waits for it
+	isOver     bool        // its outcome is decided, or its lease lost
+}
+
+// ErrOutcomeUnknown says that Redis was sent an outcome and that its reply did not
+// come.
+var ErrOutcomeUnknown = script.ErrOutcomeUnknown
+
+var errNoCause = errors.New("no cause was given")
+
+func newDelivery(d *delivery) *Delivery {
+	return &Delivery{Event: d.copy(), lease: d, gone: make(chan struct{}), told: make(chan error, 1)}
+}
+
+// Ack forgets the event.
+func (d *Delivery) Ack(ctx context.Context) error {
+	return d.end(ctx, "ack", func() { d.lease.settle(readyqueue.Settlement{Outcome: readyqueue.Ack}) })
+}
+
+// Retry makes the event come again after a pause, one attempt used up. Below zero
+// the pause is that of Options.Backoff. After the last attempt the event has
+// failed for good instead. cause is kept with the event; it may be nil.
+func (d *Delivery) Retry(ctx context.Context, pause time.Duration, cause error) error {
+	return d.end(ctx, "retry", func() { d.miss(pause, false, cause) })
+}
+
+// Fail makes the event fail for good: PersistFn gets it, or it goes to dead. cause
+// is kept with the event; it may be nil.
+func (d *Delivery) Fail(ctx context.Context, cause error) error {
+	return d.end(ctx, "fail", func() { d.miss(0, true, cause) })
+}
+
+// Release gives the event back at no cost in attempts, to come again at once.
+func (d *Delivery) Release(ctx context.Context) error {
+	return d.end(ctx, "release", d.lease.giveBack)
+}
+
+// Extend makes the visibility time end so long from now, 100 milliseconds to 24
+// hours. It returns [ErrClaimInvalid] or, when the delivery has ended,
+// [ErrLeaseLost].
+func (d *Delivery) Extend(visibility time.Duration) error {
+	if err := checkVisibility(visibility); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.taken || d.left || !d.timer.Stop() {
+		return d.lost("extend")
+	}
+	d.visibility = visibility
+	d.timer.Reset(visibility)
+	return nil
+}
+
+// Done is closed when the delivery has ended, by whichever hand, or when its lease
+// may have run out because Redis cannot be reached.
+func (d *Delivery) Done() <-chan struct{} { return d.gone }
+
+func (d *Delivery) lost(verb string) error {
+	return fmt.Errorf("subscriber: %s id %q in topic %q: %w", verb, d.lease.id, d.lease.lane.topic.name, ErrLeaseLost)
+}
+
+// end ends the delivery and waits until Redis knows.
+func (d *Delivery) end(ctx context.Context, verb string, settle func()) error {
+	failed := func(err error) error {
+		return fmt.Errorf("subscriber: %s id %q in topic %q: %w", verb, d.lease.id, d.lease.lane.topic.name, err)
+	}
+	if ctx.Err() != nil {
+		return failed(context.Cause(ctx))
+	}
+	if !d.take() {
+		return failed(ErrLeaseLost)
+	}
+	settle()
+	select {
+	case err := <-d.told:
+		if err != nil {
+			return failed(err)
+		}
+		return nil
+	case <-ctx.Done():
+		return failed(fmt.Errorf("%w: %w", ErrOutcomeUnknown, context.Cause(ctx)))
+	case <-d.lease.lane.s.settling.Done():
+		return failed(fmt.Errorf("%w: %w", ErrOutcomeUnknown, ErrStopping))
+	}
+}
+
+// take reports whether the caller is to decide the outcome: the first to ask is.
+func (d *Delivery) take() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.taken || d.isOver {
+		return false
+	}
+	d.taken = true
+	if d.timer != nil {
+		d.timer.Stop()
+		d.lease.lane.topic.metrics.Handling.Observe(time.Since(d.began))
+	}
+	return true
+}
+
+// start begins the visibility time.
+func (d *Delivery) start(visibility time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.visibility, d.began = visibility, time.Now()
+	d.timer = time.AfterFunc(visibility, d.expire)
+	if d.Attempt == 1 {
+		l := d.lease
+		l.lane.topic.metrics.Lateness.Observe(l.late + d.began.Sub(l.claimed))
+	}
+	d.count()
+}
+
+// count makes Drain wait for the delivery. mu is held, as is the topic's, and the
+// topic is not closed.
+func (d *Delivery) count() {
+	if !d.isOver {
+		d.counted = true
+		d.lease.lane.s.workers.Add(1)
+	}
+}
+
+// expire is called when the visibility time has passed.
+func (d *Delivery) expire() {
+	d.mu.Lock()
+	visibility := d.visibility
+	d.mu.Unlock()
+	if d.take() {
+		d.miss(0, false, fmt.Errorf("visibility time of %v passed", visibility))
+	}
+}
+
+// miss settles the delivery as a failed attempt.
+func (d *Delivery) miss(pause time.Duration, final bool, cause error) {
+	if cause == nil {
+		cause = errNoCause
+	}
+	d.lease.miss(cause)
+	if final || d.lease.worn() {
+		d.fail(cause)
+		return
+	}
+	d.lease.lane.topic.retry(d.lease, pause, cause)
+}
+
+// fail hands the event to PersistFn, which may take its time, or buries it.
+func (d *Delivery) fail(cause error) {
+	go func() {
+		defer d.lease.buryUnsettled()
+		d.lease.lane.topic.fail(d.lease, cause)
+	}()
+}
+
+// failWorn fails an event that has no attempt left, before anybody gets it.
+func (d *Delivery) failWorn() {
+	if !d.take() {
+		return // lost meanwhile
+	}
+	d.mu.Lock()
+	d.count()
+	d.mu.Unlock()
+	d.fail(errors.New(d.lease.attempts.Cause))
+}
+
+// leave tells the holder that the delivery has ended.
+func (d *Delivery) leave() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.left {
+		d.left = true
+		close(d.gone)
+	}
+}
+
+// over notes that the outcome is decided, or that there will be none.
+func (d *delivery) over() {
+	p := d.pulled
+	if p == nil {
+		return
+	}
+	p.leave()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.isOver = true
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	if p.counted {
+		p.counted = false
+		d.lane.s.workers.Done()
+	}
+}
+
+// tell says what became of the outcome to who waits for it. Only the first word
+// counts.
+func (d *delivery) tell(err error) {
+	if d.pulled == nil {
+		return
+	}
+	select {
+	case d.pulled.told <- err:
+	default:
+	}
+}
