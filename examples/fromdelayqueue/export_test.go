@@ -1,0 +1,6 @@
+package fromdelayqueue
+
+var (
+	Publish = publish
+	Serve   = serve
+)

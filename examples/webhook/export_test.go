@@ -1,0 +1,6 @@
+package webhook
+
+var (
+	Verdict    = verdict
+	RetryAfter = retryAfter
+)
