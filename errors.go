@@ -23,6 +23,9 @@ var (
 	ErrEventInvalid = errors.New("dueq: invalid event")
 	// ErrBodyTooLarge says that a body is larger than Options.MaxBody.
 	ErrBodyTooLarge = errors.New("dueq: body too large")
+	// ErrQueryInvalid says that a [Query], [Filter] or [State], or what was given to
+	// [Queue.Forecast], is out of its range, or that a cursor is none.
+	ErrQueryInvalid = errors.New("dueq: invalid query")
 	// ErrSubscription says that Subscribe was called without handlers, with a
 	// nil or more than 64 of them, or Subscribe or Consume a second time for one
 	// topic.

@@ -58,7 +58,7 @@ func (m *model) purge(t *rapid.T) {
 	}
 	l := m.lane(t)
 	m.begin()
-	n, err := bucket.Purge(t.Context(), m.rdb, l)
+	n, err := bucket.Purge(t.Context(), m.rdb, l, bucket.Places{Scheduled: true, Ready: true, Dead: true})
 	m.look()
 	want := 0
 	for id := range m.all {

@@ -158,7 +158,7 @@ func purges(env *redistest.Env, do func(n int)) *redis.Client {
 		if !ok || !isMove(cmd) || len(args) < 13 || !strings.HasSuffix(fmt.Sprint(args[3]), ":pool") || !strings.HasSuffix(fmt.Sprint(args[10]), ":dead") {
 			return
 		}
-		if values, err := reply.Slice(); err == nil && len(args) == 3+args[2].(int)+2 && values[0] == "ok" {
+		if values, err := reply.Slice(); err == nil && len(args) == 3+args[2].(int)+4 && values[0] == "ok" {
 			do(int(values[1].(int64)))
 		}
 	}
