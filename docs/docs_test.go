@@ -1,5 +1,6 @@
 // Package docs_test holds the documents to what they say: each Go snippet is code
-// that is compiled and tested elsewhere, each link leads somewhere.
+// that is compiled elsewhere, each link leads somewhere, and the README says the
+// same in both languages.
 package docs_test
 
 import (
@@ -7,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -23,6 +25,7 @@ type document struct {
 	prose    string // without blocks of code
 	blocks   []block
 	headings []string
+	levels   []int // of the headings
 }
 
 type block struct{ language, text string }
@@ -47,7 +50,9 @@ func read(t *testing.T, path string) *document {
 		default:
 			d.prose += line
 			if strings.HasPrefix(line, "#") {
-				d.headings = append(d.headings, strings.TrimSpace(strings.TrimLeft(line, "#")))
+				heading := strings.TrimLeft(line, "#")
+				d.headings = append(d.headings, strings.TrimSpace(heading))
+				d.levels = append(d.levels, len(line)-len(heading))
 			}
 		}
 	}
@@ -114,7 +119,7 @@ func TestSnippetsAreCompiled(t *testing.T) {
 	code := all.String()
 	n := 0
 	for _, d := range documents(t) {
-		if filepath.Base(filepath.Dir(d.path)) != "docs" {
+		if !strings.HasPrefix(filepath.Base(d.path), "README") && filepath.Base(filepath.Dir(d.path)) != "docs" {
 			continue
 		}
 		for _, b := range d.blocks {
@@ -180,4 +185,38 @@ func (d *document) has(anchor string) bool {
 		}
 	}
 	return false
+}
+
+// The README in Chinese is the one in English: as many headings of each level, the
+// same code, the same links, as many lines in its tables.
+func TestReadmesAreAlike(t *testing.T) {
+	t.Parallel()
+	english, chinese := read(t, filepath.Join(root, "README.md")), read(t, filepath.Join(root, "README.zh-CN.md"))
+	if !slices.Equal(english.levels, chinese.levels) {
+		t.Errorf("headings: %q and %q", english.headings, chinese.headings)
+	}
+	for i := range min(len(english.blocks), len(chinese.blocks)) {
+		if english.blocks[i] != chinese.blocks[i] {
+			t.Errorf("these blocks differ:\n%s\n%s", english.blocks[i].text, chinese.blocks[i].text)
+		}
+	}
+	if n, m := len(english.blocks), len(chinese.blocks); n != m {
+		t.Errorf("%d and %d blocks of code", n, m)
+	}
+	if n, m := strings.Count(english.prose, "\n|"), strings.Count(chinese.prose, "\n|"); n != m {
+		t.Errorf("%d and %d lines in tables", n, m)
+	}
+	links := func(d *document) []string {
+		var targets []string
+		for _, found := range link.FindAllStringSubmatch(d.prose, -1) {
+			if target, _, _ := strings.Cut(found[1]+found[2], "#"); !strings.HasPrefix(target, "README") && target != "" {
+				targets = append(targets, target)
+			}
+		}
+		slices.Sort(targets)
+		return targets
+	}
+	if a, b := links(english), links(chinese); !slices.Equal(a, b) {
+		t.Errorf("links differ:\n%q\n%q", a, b)
+	}
 }

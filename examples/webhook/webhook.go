@@ -38,7 +38,7 @@ func Options(keep dueq.PersistFn) dueq.Options {
 
 // Send has a hook called, now or as soon as its receiver can take it. name is
 // the caller's for it: a second Send of the same name does nothing while the first is
-// under way.
+// under way, or lies among the dead.
 func Send(ctx context.Context, queue *dueq.Queue, name string, hook Hook) error {
 	body, err := json.Marshal(hook)
 	if err != nil {
@@ -106,4 +106,10 @@ func retryAfter(header string, now time.Time) (time.Duration, bool) {
 		return max(at.Sub(now), 0), true
 	}
 	return 0, false
+}
+
+// Again has all hooks called anew that have failed for good and whose names begin
+// so, and returns how many.
+func Again(ctx context.Context, queue *dueq.Queue, prefix string) (int, error) {
+	return queue.Requeue(ctx, "webhook", dueq.Filter{IDPrefix: prefix}, time.Now())
 }

@@ -3,6 +3,7 @@ package webhook_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -127,5 +128,44 @@ func TestBackoffTakesDays(t *testing.T) {
 	}
 	if sum < 50*time.Hour || sum > 72*time.Hour {
 		t.Errorf("%d attempts within %v", opts.MaxAttempts, sum)
+	}
+}
+
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	queue, _, closeAll, err := scratch.Open(webhook.Options(nil)) // nobody keeps what has failed
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = closeAll() })
+	attempts := make(chan string)
+	err = queue.Subscribe("webhook", dueq.HandlerFunc(func(_ context.Context, e *dueq.Event) error {
+		attempts <- e.ID
+		return dueq.SkipRetry(errors.New("gone"))
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"acme: order 1", "other: order 2"} {
+		if err := webhook.Send(t.Context(), queue, name, webhook.Hook{}); err != nil {
+			t.Fatal(err)
+		}
+		<-attempts
+	}
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for dead := 0; dead < 2; {
+		<-poll.C
+		stats, err := queue.Stats(t.Context(), "webhook")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dead = stats.Dead
+	}
+	if n, err := webhook.Again(t.Context(), queue, "acme: "); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if name := <-attempts; name != "acme: order 1" {
+		t.Errorf("%s came again", name)
 	}
 }
