@@ -27,8 +27,8 @@ var (
 	// [Queue.Forecast], is out of its range, or that a cursor is none.
 	ErrQueryInvalid = errors.New("dueq: invalid query")
 	// ErrSubscription says that Subscribe was called without handlers, with a
-	// nil or more than 64 of them, or Subscribe or Consume a second time for one
-	// topic.
+	// nil or more than 64 of them, or with a middleware that makes one nil, or
+	// Subscribe or Consume a second time for one topic.
 	ErrSubscription = errors.New("dueq: invalid subscription")
 	// ErrShutDown says that the queue is shut down.
 	ErrShutDown = errors.New("dueq: queue is shut down")

@@ -373,3 +373,39 @@ func ExampleConsumer_Claim() {
 	// hello Ada, attempt 2
 	// <nil>
 }
+
+func ExampleQueue_Use() {
+	q, closeAll := open(dueq.Options{})
+	defer closeAll()
+
+	q.Use(func(next dueq.Handler) dueq.Handler {
+		return dueq.HandlerFunc(func(ctx context.Context, e *dueq.Event) error {
+			fmt.Println("begin", e.Topic)
+			err := next.HandleEvent(ctx, e)
+			fmt.Println("end", e.Topic, err)
+			return err
+		})
+	})
+	err := q.Subscribe("greet", dueq.HandlerFunc(func(_ context.Context, e *dueq.Event) error {
+		fmt.Println("hello", string(e.Body))
+		return nil
+	}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := q.PublishEvent(context.Background(), "greet", []byte("Ada"), time.Now()); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for { // until it is done
+		stats, err := q.Stats(context.Background(), "greet")
+		if err != nil || stats.Acked == 1 {
+			break
+		}
+	}
+	// Output:
+	// begin greet
+	// hello Ada
+	// end greet <nil>
+}

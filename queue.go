@@ -60,11 +60,12 @@ type Queue struct {
 
 	subscribed chan struct{} // there are topics to register
 
-	mu       sync.Mutex
-	topics   map[string]*topic
-	started  bool
-	stopping bool // no new subscriptions
-	closed   bool // no new calls at all
+	mu         sync.Mutex
+	topics     map[string]*topic
+	middleware []func(Handler) Handler // of Use
+	started    bool
+	stopping   bool // no new subscriptions
+	closed     bool // no new calls at all
 }
 
 // New returns a queue on the given client, which stays the caller's to close
@@ -130,7 +131,11 @@ func (q *Queue) Subscribe(name string, handlers ...Handler) error {
 	if err := checkTopic(name); err != nil {
 		return err
 	}
-	if err := checkHandlers(handlers); err != nil {
+	err := checkHandlers(handlers)
+	if err == nil {
+		handlers, err = q.wrap(handlers)
+	}
+	if err != nil {
 		return fmt.Errorf("%w: topic %q: %w", ErrSubscription, name, err)
 	}
 	return q.subscribe(name, func(m *metric.Topic) *subscriber.Topic { return q.subscriber.AddTopic(name, handlers, m) })
@@ -165,7 +170,7 @@ func checkHandlers(handlers []Handler) error {
 		return fmt.Errorf("%d handlers, at most %d", len(handlers), maxHandlers)
 	}
 	for i, h := range handlers {
-		if f, ok := h.(HandlerFunc); h == nil || ok && f == nil {
+		if isNilHandler(h) {
 			return fmt.Errorf("handler %d is nil", i)
 		}
 	}
