@@ -8,6 +8,7 @@ import (
 
 	"github.com/dueq-io/dueq/bucket"
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/tracing"
 	"github.com/dueq-io/dueq/pool"
 	"github.com/dueq-io/dueq/subscriber"
 )
@@ -115,7 +116,7 @@ func RetryAfter(d time.Duration, cause error) error { return subscriber.RetryAft
 func SkipRetry(cause error) error { return subscriber.SkipRetry(cause) }
 
 // prepare checks an event and makes it ready for its bucket.
-func (q *Queue) prepare(e *NewEvent, now time.Time) (b bucket.Event, err error) {
+func (q *Queue) prepare(e *NewEvent, now time.Time, origin tracing.Origin) (b bucket.Event, err error) {
 	keyed := e.ID != ""
 	if keyed {
 		if err := key.CheckID(e.ID); err != nil {
@@ -129,7 +130,10 @@ func (q *Queue) prepare(e *NewEvent, now time.Time) (b bucket.Event, err error) 
 		return b, fmt.Errorf("%w: %w", ErrEventInvalid, err)
 	}
 	due := millis(e.EffectTime)
-	record := pool.Record{EffectTime: due, MaxAttempts: e.MaxAttempts, Metadata: e.Metadata, Body: e.Body}
+	record := pool.Record{
+		EffectTime: due, MaxAttempts: e.MaxAttempts, Metadata: e.Metadata, Body: e.Body,
+		TraceParent: origin.Parent, TraceState: origin.State,
+	}
 	text, err := record.Encode()
 	if err != nil {
 		return b, fmt.Errorf("%w: %w", ErrEventInvalid, err)

@@ -378,11 +378,13 @@ func ExampleQueue_Use() {
 	q, closeAll := open(dueq.Options{})
 	defer closeAll()
 
+	done := make(chan struct{})
 	q.Use(func(next dueq.Handler) dueq.Handler {
 		return dueq.HandlerFunc(func(ctx context.Context, e *dueq.Event) error {
 			fmt.Println("begin", e.Topic)
 			err := next.HandleEvent(ctx, e)
 			fmt.Println("end", e.Topic, err)
+			close(done)
 			return err
 		})
 	})
@@ -398,12 +400,7 @@ func ExampleQueue_Use() {
 		fmt.Println(err)
 		return
 	}
-	for { // until it is done
-		stats, err := q.Stats(context.Background(), "greet")
-		if err != nil || stats.Acked == 1 {
-			break
-		}
-	}
+	<-done
 	// Output:
 	// begin greet
 	// hello Ada

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -105,6 +106,13 @@ type Options struct {
 	// it gets ten a second, then every hundredth.
 	// Defaults to nil: silent.
 	Logger *zap.Logger
+
+	// TracerProvider gets an OpenTelemetry span for each publish (one for all of
+	// a PublishEvents) and for each delivery, by the semantic conventions for
+	// messaging. The W3C trace context of the publish travels with the event, and
+	// the delivery's span has a link to it. Handlers find their span in ctx.
+	// Defaults to nil: off.
+	TracerProvider trace.TracerProvider
 }
 
 func (o Options) withDefaults() Options {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dueq-io/dueq/bucket"
 	"github.com/dueq-io/dueq/internal/key"
+	"github.com/dueq-io/dueq/internal/tracing"
 	"github.com/dueq-io/dueq/readyqueue"
 )
 
@@ -65,7 +66,15 @@ func (q *Queue) PublishEvent(ctx context.Context, topic string, body []byte, eff
 			return "", err
 		}
 	}
-	event, err := q.prepare(&e, time.Now())
+	span := q.tracer.Publish(ctx, topic, 1)
+	id, err = q.publishOne(ctx, topic, &e, span.Origin())
+	span.Stored(id, len(body))
+	span.End(err)
+	return id, err
+}
+
+func (q *Queue) publishOne(ctx context.Context, topic string, e *NewEvent, origin tracing.Origin) (id string, err error) {
+	event, err := q.prepare(e, time.Now(), origin)
 	if err != nil {
 		return "", fmt.Errorf("publish to topic %.80q: %w", topic, err)
 	}
@@ -186,9 +195,12 @@ func (e *BatchError) Unwrap() []error {
 // their ids. If any event is invalid, none is stored and the error says
 // which and why, as those of [Queue.PublishEvent] do.
 func (q *Queue) PublishEvents(ctx context.Context, topic string, events []NewEvent) (ids []string, err error) {
+	span := q.tracer.Publish(ctx, topic, len(events))
+	defer func() { span.End(err) }()
+	origin := span.Origin()
 	prepared := make([]bucket.Event, len(events))
 	for i := range events {
-		if prepared[i], err = q.prepare(&events[i], time.Now()); err != nil {
+		if prepared[i], err = q.prepare(&events[i], time.Now(), origin); err != nil {
 			return nil, fmt.Errorf("publish to topic %.80q: event %d: %w", topic, i, err)
 		}
 	}

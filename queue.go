@@ -22,6 +22,7 @@ import (
 	"github.com/dueq-io/dueq/internal/key"
 	"github.com/dueq-io/dueq/internal/metric"
 	"github.com/dueq-io/dueq/internal/script"
+	"github.com/dueq-io/dueq/internal/tracing"
 	"github.com/dueq-io/dueq/readyqueue"
 	"github.com/dueq-io/dueq/subscriber"
 )
@@ -42,7 +43,8 @@ type Queue struct {
 	rdb         redis.UniversalClient
 	opts        Options
 	publishes   *coalesce.Group[*publication]
-	spares      sync.Pool // publications whose callers have their outcome
+	spares      sync.Pool       // publications whose callers have their outcome
+	tracer      *tracing.Tracer // nil: none
 	carrier     *carrier.Carrier
 	subscriber  *subscriber.Subscriber
 	checkServer sync.Once
@@ -88,7 +90,7 @@ func New(rdb redis.UniversalClient, opts Options) (*Queue, error) {
 		return nil, fmt.Errorf("%w: option Replicas is %d, but a %T cannot wait for replicas", ErrOptionsInvalid, opts.Replicas, rdb)
 	}
 	q := &Queue{
-		opts: opts, topics: make(map[string]*topic),
+		opts: opts, tracer: tracing.New(opts.TracerProvider), topics: make(map[string]*topic),
 		over: make(chan struct{}), subscribed: make(chan struct{}, 1),
 	}
 	rdb = script.Together(rdb, &q.calls)
@@ -104,7 +106,7 @@ func New(rdb redis.UniversalClient, opts Options) (*Queue, error) {
 		Concurrency: opts.Concurrency, Lease: opts.Lease, HandlerTimeout: opts.HandlerTimeout,
 		MaxAttempts: opts.MaxAttempts, Backoff: opts.Backoff, PersistFn: opts.PersistFn,
 		HighWater: highWater, Fallback: opts.Fallback, Logger: opts.Logger,
-		Batches: &q.settlements,
+		Batches: &q.settlements, Tracer: q.tracer,
 	})
 	return q, nil
 }

@@ -28,29 +28,35 @@ type Record struct {
 	EffectTime  int64             // milliseconds since 1970
 	MaxAttempts int               // 0: what the delivering queue is set to
 	Metadata    map[string]string // nil: none
+	TraceParent string            // W3C trace context of the publish; "": none
+	TraceState  string
 	Body        []byte
 }
 
-// header is a record's first line. Scripts rewrite "at", so it stays second.
+// header is a record's first line. Scripts rewrite "at", so it stays second. A field
+// that a reader does not know it passes over.
 type header struct {
-	V    int               `json:"v"`
-	At   int64             `json:"at"`
-	Max  int               `json:"max,omitempty"`
-	Meta map[string]string `json:"meta,omitempty"`
+	V      int               `json:"v"`
+	At     int64             `json:"at"`
+	Max    int               `json:"max,omitempty"`
+	Meta   map[string]string `json:"meta,omitempty"`
+	Parent string            `json:"traceparent,omitempty"`
+	State  string            `json:"tracestate,omitempty"`
 }
 
 // Encode returns the record as it lies in the pool hash.
 func (r *Record) Encode() (string, error) {
 	var b strings.Builder
-	if r.MaxAttempts == 0 && len(r.Metadata) == 0 {
+	if r.MaxAttempts == 0 && len(r.Metadata) == 0 && r.TraceParent == "" {
 		var at [20]byte
 		b.Grow(len(`{"v":1,"at":}`) + 1 + len(at) + len(r.Body))
 		b.WriteString(`{"v":1,"at":`)
 		b.Write(strconv.AppendInt(at[:0], r.EffectTime, 10))
 		b.WriteByte('}')
 	} else {
-		h, err := jsoniter.ConfigCompatibleWithStandardLibrary.MarshalToString(
-			header{V: Version, At: r.EffectTime, Max: r.MaxAttempts, Meta: r.Metadata})
+		h, err := jsoniter.ConfigCompatibleWithStandardLibrary.MarshalToString(header{
+			V: Version, At: r.EffectTime, Max: r.MaxAttempts, Meta: r.Metadata, Parent: r.TraceParent, State: r.TraceState,
+		})
 		if err != nil {
 			return "", fmt.Errorf("pool: encode header: %w", err)
 		}
@@ -85,5 +91,7 @@ func Split(record string) (r Record, body string, err error) {
 	if h.V != Version {
 		return Record{}, "", fmt.Errorf("%w: format version %d, this is version %d", ErrRecord, h.V, Version)
 	}
-	return Record{EffectTime: h.At, MaxAttempts: h.Max, Metadata: h.Meta}, body, nil
+	return Record{
+		EffectTime: h.At, MaxAttempts: h.Max, Metadata: h.Meta, TraceParent: h.Parent, TraceState: h.State,
+	}, body, nil
 }

@@ -15,7 +15,7 @@ import (
 
 func equal(a, b pool.Record) bool {
 	return a.EffectTime == b.EffectTime && a.MaxAttempts == b.MaxAttempts &&
-		maps.Equal(a.Metadata, b.Metadata) && bytes.Equal(a.Body, b.Body)
+		maps.Equal(a.Metadata, b.Metadata) && a.TraceParent == b.TraceParent && a.TraceState == b.TraceState && bytes.Equal(a.Body, b.Body)
 }
 
 func TestEncode(t *testing.T) {
@@ -27,6 +27,7 @@ func TestEncode(t *testing.T) {
 		"{\"v\":1,\"at\":1,\"max\":3}\n":                                    {EffectTime: 1, MaxAttempts: 3},
 		"{\"v\":1,\"at\":1,\"meta\":{\"a\":\"1\",\"b\":\"\\n\\\"\"}}\nx":    {EffectTime: 1, Metadata: map[string]string{"b": "\n\"", "a": "1"}, Body: []byte("x")},
 		"{\"v\":1,\"at\":1,\"max\":3,\"meta\":{\"\":\"\\u003c\\u0026\"}}\n": {EffectTime: 1, MaxAttempts: 3, Metadata: map[string]string{"": "<&"}},
+		"{\"v\":1,\"at\":1,\"traceparent\":\"p\",\"tracestate\":\"s\"}\nx":  {EffectTime: 1, TraceParent: "p", TraceState: "s", Body: []byte("x")},
 	} {
 		got, err := r.Encode()
 		if err != nil || got != want {
@@ -42,6 +43,7 @@ func TestRoundTrip(t *testing.T) {
 			EffectTime:  rapid.Int64().Draw(t, "at"),
 			MaxAttempts: rapid.IntRange(0, 1<<20).Draw(t, "max"),
 			Metadata:    rapid.MapOfN(rapid.String(), rapid.String(), -1, 5).Draw(t, "meta"),
+			TraceParent: rapid.String().Draw(t, "trace parent"),
 			Body:        rapid.SliceOf(rapid.Byte()).Draw(t, "body"),
 		}
 		text, err := want.Encode()

@@ -55,23 +55,29 @@ func (c *Consumer) Claim(ctx context.Context, limit int, visibility time.Duratio
 	if !c.ask(w) {
 		return nil, ErrStopping
 	}
-	select {
-	case got, ok := <-w.got:
-		return stopped(got, ok)
-	case <-ctx.Done():
-	}
-	if c.withdraw(w) {
-		return nil, nil
-	}
-	got, ok := <-w.got
-	return stopped(got, ok)
-}
-
-func stopped(got []*Delivery, ok bool) ([]*Delivery, error) {
+	got, ok := c.wait(ctx, w)
 	if !ok {
 		return nil, ErrStopping
 	}
+	for _, d := range got {
+		d.trace(ctx)
+	}
 	return got, nil
+}
+
+// wait waits for what a claim gets: nothing if ctx ends first, and not ok if the
+// topic is closed.
+func (c *Consumer) wait(ctx context.Context, w *claim) (got []*Delivery, ok bool) {
+	select {
+	case got, ok = <-w.got:
+		return got, ok
+	case <-ctx.Done():
+	}
+	if c.withdraw(w) {
+		return nil, true
+	}
+	got, ok = <-w.got // it was served, or closed, at this moment
+	return got, ok
 }
 
 func checkVisibility(v time.Duration) error {

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/dueq-io/dueq/internal/tracing"
 	"github.com/dueq-io/dueq/readyqueue"
 )
 
@@ -30,9 +31,11 @@ type delivery struct {
 	doubtful bool          // the lane's mu guards it; see [Lane.doubt]
 	pulled   *Delivery     // as a consumer hands it over; nil: handlers have it
 
-	settled atomic.Bool // its outcome is decided, or its lease lost
-	ending  ending      // its outcome
-	stored  bool        // PersistFn has taken it
+	settled atomic.Bool     // its outcome is decided, or its lease lost
+	ending  ending          // its outcome
+	origin  *tracing.Origin // of its publish; nil: none, or nobody traces
+	span    *tracing.Span   // of the handlers; nil: none
+	stored  bool            // PersistFn has taken it
 
 	mu  sync.Mutex
 	ctx *handlerContext // while a function of the user's runs
@@ -48,19 +51,22 @@ func (t *Topic) handle(d *delivery) {
 		t.fail(d, errors.New(d.attempts.Cause))
 		return
 	}
+	d.span = t.s.opts.Tracer.Deliver(t.s.handlers, d.message())
+	err := errExited
+	defer func() { d.span.End(err) }()
 	ctx := t.start(d)
 	defer ctx.end(nil)
 	exited := true
 	defer func() {
 		if exited {
-			t.conclude(ctx, d, errors.New("the handler called runtime.Goexit"))
+			t.conclude(ctx, d, err)
 		}
 	}()
 	start := time.Now()
 	if d.event.Attempt == 1 {
 		t.metrics.Lateness.Observe(d.late + start.Sub(d.claimed))
 	}
-	err := t.run(ctx, d)
+	err = t.run(ctx, d)
 	t.metrics.Handling.Observe(time.Since(start))
 	exited = false
 	t.conclude(ctx, d, err)
@@ -79,7 +85,7 @@ func (d *delivery) buryUnsettled() {
 
 // start makes the context for a function of the user's.
 func (t *Topic) start(d *delivery) *handlerContext {
-	ctx := newHandlerContext(t.s.handlers, t.s.opts.HandlerTimeout)
+	ctx := newHandlerContext(d.span.Context(t.s.handlers), t.s.opts.HandlerTimeout)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ctx = ctx
@@ -102,7 +108,7 @@ func (d *delivery) cancelWith(cause error) {
 func (d *delivery) end(cause error) {
 	if !d.settled.Swap(true) {
 		d.tell(cause)
-		d.over()
+		d.over(cause)
 	}
 	d.cancelWith(cause)
 }
@@ -132,6 +138,15 @@ func (t *Topic) run(ctx context.Context, d *delivery) error {
 	return errors.Join(failed...)
 }
 
+// message is what the delivery's span tells.
+func (d *delivery) message() tracing.Message {
+	m := tracing.Message{ID: d.id, Topic: d.event.Topic, Size: len(d.body), Attempt: d.event.Attempt}
+	if d.origin != nil {
+		m.Origin = *d.origin
+	}
+	return m
+}
+
 // copy is the event for one function of the user's, which may change it.
 func (d *delivery) copy() *Event {
 	e := d.event
@@ -154,8 +169,10 @@ func call(f func() error) (err error) {
 	return err
 }
 
-// errNone is wrapped by no error.
-var errNone = errors.New("none")
+var (
+	errExited = errors.New("the handler called runtime.Goexit")
+	errNone   = errors.New("none") // which no error wraps
+)
 
 // backoff asks the user's function for a pause.
 func (t *Topic) backoff(attempt int, cause error) (pause time.Duration) {
@@ -251,5 +268,5 @@ func (d *delivery) settle(s readyqueue.Settlement) {
 	s.ID = d.id
 	d.ending = ending{delivery: d, Settlement: s}
 	d.lane.s.settles.Add(&d.ending)
-	d.over()
+	d.over(nil)
 }

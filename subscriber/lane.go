@@ -17,6 +17,7 @@ import (
 
 	"github.com/dueq-io/dueq/internal/key"
 	"github.com/dueq-io/dueq/internal/script"
+	"github.com/dueq-io/dueq/internal/tracing"
 	"github.com/dueq-io/dueq/pool"
 	"github.com/dueq-io/dueq/readyqueue"
 )
@@ -208,6 +209,9 @@ func (l *Lane) deliver(lease *readyqueue.Lease, session string, now time.Time) (
 	}
 	if d.event.MaxAttempts == 0 {
 		d.event.MaxAttempts = l.s.opts.MaxAttempts
+	}
+	if l.s.opts.Tracer != nil && record.TraceParent != "" {
+		d.origin = &tracing.Origin{Parent: record.TraceParent, State: record.TraceState}
 	}
 	if l.topic.consumer != nil {
 		d.pulled = newDelivery(d)

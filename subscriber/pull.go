@@ -1,6 +1,7 @@
 package subscriber
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dueq-io/dueq/internal/script"
+	"github.com/dueq-io/dueq/internal/tracing"
 	"github.com/dueq-io/dueq/readyqueue"
 )
 
@@ -30,12 +32,14 @@ type Delivery struct {
 
 	mu         sync.Mutex
 	visibility time.Duration
-	timer      *time.Timer // of the visibility time; nil: not started
-	began      time.Time   // when it was handed over
-	taken      bool        // its outcome is being decided
-	left       bool        // gone is closed
-	counted    bool        // among the subscriber's workers: Drain waits for it
-	isOver     bool        // its outcome is decided, or its lease lost
+	timer      *time.Timer   // of the visibility time; nil: not started
+	began      time.Time     // when it was handed over
+	span       *tracing.Span // nil: none
+	failure    error         // why the attempt failed; nil: it did not
+	taken      bool          // its outcome is being decided
+	left       bool          // gone is closed
+	counted    bool          // among the subscriber's workers: Drain waits for it
+	isOver     bool          // its outcome is decided, or its lease lost
 }
 
 // ErrOutcomeUnknown says that Redis was sent an outcome and that its reply did not
@@ -91,6 +95,14 @@ func (d *Delivery) Extend(visibility time.Duration) error {
 // Done is closed when the delivery has ended, by whichever hand, or when its lease
 // may have run out because Redis cannot be reached.
 func (d *Delivery) Done() <-chan struct{} { return d.gone }
+
+// WithSpan is ctx with the delivery's span: that of Options.TracerProvider, from the
+// claim to the end of the delivery, a child of the one in Claim's ctx.
+func (d *Delivery) WithSpan(ctx context.Context) context.Context {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.span.Context(ctx)
+}
 
 func (d *Delivery) lost(verb string) error {
 	return fmt.Errorf("subscriber: %s id %q in topic %q: %w", verb, d.lease.id, d.lease.lane.topic.name, ErrLeaseLost)
@@ -149,6 +161,15 @@ func (d *Delivery) start(visibility time.Duration) {
 	d.count()
 }
 
+// trace begins the delivery's span.
+func (d *Delivery) trace(ctx context.Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.isOver {
+		d.span = d.lease.lane.s.opts.Tracer.Deliver(ctx, d.lease.message())
+	}
+}
+
 // count makes Drain wait for the delivery. mu is held, as is the topic's, and the
 // topic is not closed.
 func (d *Delivery) count() {
@@ -173,6 +194,10 @@ func (d *Delivery) miss(pause time.Duration, final bool, cause error) {
 	if cause == nil {
 		cause = errNoCause
 	}
+	d.mu.Lock()
+	d.failure = cause
+	d.lease.span = d.span // for PersistFn
+	d.mu.Unlock()
 	d.lease.miss(cause)
 	if final || d.lease.worn() {
 		d.fail(cause)
@@ -210,8 +235,8 @@ func (d *Delivery) leave() {
 	}
 }
 
-// over notes that the outcome is decided, or that there will be none.
-func (d *delivery) over() {
+// over notes that the outcome is decided, or why there will be none.
+func (d *delivery) over(lost error) {
 	p := d.pulled
 	if p == nil {
 		return
@@ -219,7 +244,10 @@ func (d *delivery) over() {
 	p.leave()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.isOver = true
+	if !p.isOver {
+		p.isOver = true
+		p.span.End(cmp.Or(p.failure, lost))
+	}
 	if p.timer != nil {
 		p.timer.Stop()
 	}

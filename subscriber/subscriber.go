@@ -12,6 +12,7 @@ import (
 	"github.com/dueq-io/dueq/internal/coalesce"
 	"github.com/dueq-io/dueq/internal/key"
 	"github.com/dueq-io/dueq/internal/metric"
+	"github.com/dueq-io/dueq/internal/tracing"
 	"github.com/dueq-io/dueq/readyqueue"
 )
 
@@ -19,8 +20,8 @@ import (
 // the first.
 const crowd = 100
 
-// Options say how events are handled. Every field must be set, but for
-// PersistFn.
+// Options say how events are handled. Every field must be set, but for PersistFn
+// and Tracer.
 type Options struct {
 	Concurrency    int // handlers running at once per topic
 	Lease          time.Duration
@@ -31,7 +32,8 @@ type Options struct {
 	HighWater      int           // most ids in a ready list
 	Fallback       time.Duration // how long a wait for a bell lasts at most
 	Logger         *zap.Logger
-	Batches        *metric.Sizes // counts the batches of settlements
+	Batches        *metric.Sizes   // counts the batches of settlements
+	Tracer         *tracing.Tracer // makes a span of each delivery
 }
 
 // Subscriber holds the subscriptions of one process.
