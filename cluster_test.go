@@ -126,7 +126,36 @@ func TestCluster(t *testing.T) {
 	if names, err := other.Topics(t.Context()); err != nil || len(names) != topics {
 		t.Errorf("Topics = %v, %v", names, err)
 	}
+	checkOperated(t, other, topic(0), each/5)
 	checkSlots(t, rdb, topics*partitions)
+}
+
+// checkOperated operates a topic that has dead events only.
+func checkOperated(t *testing.T, q *dueq.Queue, topic string, dead int) {
+	t.Helper()
+	page, err := q.List(t.Context(), topic, dueq.Query{State: dueq.StateDead})
+	if err != nil || len(page.Events) != dead {
+		t.Errorf("List = %+v, %v", page, err)
+	}
+	if err := q.Pause(t.Context(), topic); err != nil || !stats(t, q, topic).Paused {
+		t.Errorf("Pause: %v", err)
+	}
+	if n, err := q.Requeue(t.Context(), topic, dueq.Filter{}, time.Now().Add(time.Hour)); n != dead || err != nil {
+		t.Errorf("Requeue = %d, %v", n, err)
+	}
+	if n, err := q.Forecast(t.Context(), topic, time.Minute, 2*time.Hour); err != nil || n[0] != 0 || n[1] != dead {
+		t.Errorf("Forecast = %v, %v", n, err)
+	}
+	if err := q.Resume(t.Context(), topic); err != nil || stats(t, q, topic).Paused {
+		t.Errorf("Resume: %v", err)
+	}
+	if n, err := q.Purge(t.Context(), topic, dueq.StateScheduled); n != dead || err != nil {
+		t.Errorf("Purge = %d, %v", n, err)
+	}
+	eventually(t, "the session is listed", func() bool {
+		sessions, err := q.Sessions(t.Context())
+		return err == nil && len(sessions) > 0 && len(sessions[0].Topics) > 0
+	})
 }
 
 // checkSlots checks that all keys of a lane lie in one slot, and that the lanes
@@ -138,7 +167,7 @@ func checkSlots(t *testing.T, rdb *redis.ClusterClient, lanes int) {
 	for _, k := range clusterKeys(t, rdb) {
 		tag, _, ok := strings.Cut(k, "}:")
 		if !ok {
-			if k != key.Topics("ns") {
+			if k != key.Topics("ns") && k != key.Seen("ns") {
 				t.Errorf("a key outside all lanes: %q", k)
 			}
 			continue

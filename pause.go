@@ -2,14 +2,11 @@ package dueq
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/dueq-io/dueq/internal/key"
 	"github.com/dueq-io/dueq/readyqueue"
 )
-
-var errNotBuilt = errors.New("dueq: not built yet")
 
 // Pause stops the delivery of a topic in all processes, also in those that start
 // later, until [Queue.Resume]: from when it returns, nobody gets an event.

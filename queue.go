@@ -60,7 +60,9 @@ type Queue struct {
 	loops     sync.WaitGroup // everything else
 	over      chan struct{}  // closed when ShutDown has ended
 
+	session    string        // as Redis sees it; the names that hold leases begin with it
 	subscribed chan struct{} // there are topics to register
+	announce   chan struct{} // and to tell of
 
 	mu         sync.Mutex
 	topics     map[string]*topic
@@ -91,7 +93,8 @@ func New(rdb redis.UniversalClient, opts Options) (*Queue, error) {
 	}
 	q := &Queue{
 		opts: opts, tracer: tracing.New(opts.TracerProvider), topics: make(map[string]*topic),
-		over: make(chan struct{}), subscribed: make(chan struct{}, 1),
+		over: make(chan struct{}), session: bucket.NewID(1, time.Now()),
+		subscribed: make(chan struct{}, 1), announce: make(chan struct{}, 1),
 	}
 	rdb = script.Together(rdb, &q.calls)
 	q.rdb = rdb
@@ -102,7 +105,7 @@ func New(rdb redis.UniversalClient, opts Options) (*Queue, error) {
 	q.spares.New = newPublication
 	q.carrier = carrier.New(rdb, opts.Logger, opts.Fallback,
 		readyqueue.Retention{Age: opts.DeadRetention, Limit: opts.DeadLimit})
-	q.subscriber = subscriber.New(rdb, bucket.NewID(1, time.Now()), subscriber.Options{
+	q.subscriber = subscriber.New(rdb, q.session, subscriber.Options{
 		Concurrency: opts.Concurrency, Lease: opts.Lease, HandlerTimeout: opts.HandlerTimeout,
 		MaxAttempts: opts.MaxAttempts, Backoff: opts.Backoff, PersistFn: opts.PersistFn,
 		HighWater: highWater, Fallback: opts.Fallback, Logger: opts.Logger,
@@ -157,9 +160,11 @@ func (q *Queue) subscribe(name string, add func(*metric.Topic) *subscriber.Topic
 	t.subscription = add(&t.metrics)
 	q.start()
 	q.serve(t, q.opts.Partitions)
-	select {
-	case q.subscribed <- struct{}{}:
-	default:
+	for _, changed := range []chan struct{}{q.subscribed, q.announce} {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
 	}
 	return nil
 }
@@ -189,6 +194,7 @@ func (q *Queue) start() {
 	q.loops.Go(func() { q.subscriber.Listen(q.claims) })
 	q.loops.Go(func() { q.keepRegistered(q.claims) })
 	q.loops.Go(func() { q.subscriber.KeepLeases(q.leases) })
+	q.loops.Go(func() { q.keepAnnounced(q.leases) })
 	q.loops.Go(func() { q.shareLateness(q.leases) })
 }
 

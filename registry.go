@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
 	"github.com/dueq-io/dueq/internal/key"
@@ -37,18 +38,35 @@ func (q *Queue) register(ctx context.Context, t *topic) error {
 
 // partitionCounts are the counts with which processes have used a topic.
 func (q *Queue) partitionCounts(ctx context.Context, name string) ([]int, error) {
-	members := make([]any, maxPartitions)
-	for i := range members {
-		members[i] = member(name, i+1)
-	}
-	found, err := q.rdb.SMIsMember(ctx, key.Topics(q.opts.Namespace), members...).Result()
+	counts, err := q.partitionCountsOf(ctx, []string{name})
 	if err != nil {
-		return nil, fmt.Errorf("dueq: look up topic %q: %w", name, err)
+		return nil, err
 	}
-	var counts []int
-	for i, is := range found {
-		if is {
-			counts = append(counts, i+1)
+	return counts[0], nil
+}
+
+// partitionCountsOf are the counts with which processes have used some topics.
+func (q *Queue) partitionCountsOf(ctx context.Context, names []string) ([][]int, error) {
+	found := make([]*redis.BoolSliceCmd, len(names))
+	_, err := q.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, name := range names {
+			members := make([]any, maxPartitions)
+			for n := range members {
+				members[n] = member(name, n+1)
+			}
+			found[i] = pipe.SMIsMember(ctx, key.Topics(q.opts.Namespace), members...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("dueq: look up topic %q: %w", names[0], err)
+	}
+	counts := make([][]int, len(names))
+	for i := range names {
+		for n, is := range found[i].Val() {
+			if is {
+				counts[i] = append(counts[i], n+1)
+			}
 		}
 	}
 	return counts, nil

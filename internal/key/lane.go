@@ -119,6 +119,10 @@ func (l *Lane) Learn(stored string) {
 // stands in it as "topic/p".
 func Topics(ns string) string { return ns + ":topics" }
 
+// Seen names the sorted set of a namespace's sessions: what describes one by
+// when to forget it.
+func Seen(ns string) string { return ns + ":seen" }
+
 // Shard spreads ids evenly over n places: xxhash64(id) mod n.
 func Shard(id string, n int) int { return int(xxhash.Sum64String(id) % uint64(n)) }
 

@@ -49,6 +49,7 @@ func TestLaneKeys(t *testing.T) {
 	for got, want := range map[string]string{
 		l.Pool: "{ns:a}:pool", l.Bucket(15): "{ns:a}:bucket:15", l.Held("x"): "{ns:a}:held:x", l.Wake("x"): "{ns:a}:wake:x",
 		key.Topics("ns"): "ns:topics",
+		key.Seen("ns"):   "ns:seen",
 	} {
 		if got != want {
 			t.Errorf("key %q, want %q", got, want)

@@ -105,8 +105,10 @@ func FuzzCheck(f *testing.F) {
 					}
 					seen[k] = where
 				}
-				if _, ok := seen[key.Topics(name[0])]; ok {
-					t.Errorf("%q is also a lane's key", key.Topics(name[0]))
+				for _, own := range []string{key.Topics(name[0]), key.Seen(name[0])} {
+					if _, ok := seen[own]; ok {
+						t.Errorf("%q is also a lane's key", own)
+					}
 				}
 			}
 		}
