@@ -122,8 +122,7 @@ func (h *Handler) mux() http.Handler {
 		mux.Handle("GET /metrics", h.readers(h.opts.Metrics))
 	}
 	mux.HandleFunc("GET /{$}", h.dashboard)
-	mux.HandleFunc("/", noRoute)
-	return mux
+	return problem.Mux(mux)
 }
 
 // readers serves only those who may read.
@@ -135,10 +134,6 @@ func (h *Handler) readers(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-func noRoute(w http.ResponseWriter, _ *http.Request) {
-	problem.NoRoute.New("the API is under /v1; /v1/openapi.json describes it").Write(w)
 }
 
 // dashboard holds the dashboard's place.

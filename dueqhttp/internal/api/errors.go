@@ -1,0 +1,73 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/dueqhttp/internal/problem"
+)
+
+// later is when a service that cannot do its work may be asked again.
+const later = time.Second
+
+// problemOf is what the caller is told of an error.
+func problemOf(err error) *problem.Problem {
+	var p *problem.Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	for _, c := range []struct {
+		is   error
+		kind problem.Kind
+	}{
+		{dueq.ErrTopicInvalid, problem.Invalid},
+		{dueq.ErrIDInvalid, problem.Invalid},
+		{dueq.ErrEventInvalid, problem.Invalid},
+		{dueq.ErrClaimInvalid, problem.Invalid},
+		{dueq.ErrBodyTooLarge, problem.TooLarge},
+		{dueq.ErrDuplicateID, problem.DuplicateID},
+		{dueq.ErrLeased, problem.Leased},
+		{dueq.ErrNotFound, problem.NoEvent},
+		{dueq.ErrSubscription, problem.SubscribedHere},
+		{dueq.ErrLeaseLost, problem.ReceiptEnded},
+		{dueq.ErrShutDown, problem.ShuttingDown},
+		{dueq.ErrStopping, problem.ShuttingDown},
+		{dueq.ErrNotReplicated, problem.NotReplicated},
+		{dueq.ErrOutcomeUnknown, problem.OutcomeUnknown},
+	} {
+		if errors.Is(err, c.is) {
+			p = c.kind.New("%s", text(err))
+			break
+		}
+	}
+	if p == nil {
+		p = problem.RedisDown.New("%s", redisText(err))
+	}
+	if p.Status == http.StatusServiceUnavailable {
+		p.RetryAfter = later
+	}
+	return p
+}
+
+// text is an error without the name of the package.
+func text(err error) string { return strings.TrimPrefix(err.Error(), "dueq: ") }
+
+// redisText tells what Redis answered. Why it did not answer is for the log: that
+// has addresses in it.
+func redisText(err error) string {
+	var answer redis.Error
+	switch {
+	case errors.As(err, &answer):
+		return "Redis answered: " + answer.Error()
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return "Redis did not answer in time"
+	}
+	return "Redis cannot be reached; the service's log says why"
+}
