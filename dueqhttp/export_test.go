@@ -1,0 +1,4 @@
+package dueqhttp
+
+// RetryAfter is retryAfter, for the fuzzer.
+var RetryAfter = retryAfter
