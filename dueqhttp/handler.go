@@ -17,6 +17,7 @@ import (
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/dueqhttp/internal/access"
 	"github.com/dueq-io/dueq/dueqhttp/internal/api"
+	"github.com/dueq-io/dueq/dueqhttp/internal/dashboard"
 	"github.com/dueq-io/dueq/dueqhttp/internal/problem"
 )
 
@@ -121,7 +122,7 @@ func (h *Handler) mux() http.Handler {
 	if h.opts.Metrics != nil {
 		mux.Handle("GET /metrics", h.readers(h.opts.Metrics))
 	}
-	mux.HandleFunc("GET /{$}", h.dashboard)
+	mux.Handle("/", dashboard.New(h.q, dashboard.Options{Tokens: h.tokens, Done: h.draining.Done(), Ephemeral: h.opts.Ephemeral}))
 	return problem.Mux(mux)
 }
 
@@ -134,10 +135,4 @@ func (h *Handler) readers(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// dashboard holds the dashboard's place.
-func (h *Handler) dashboard(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = w.Write([]byte("dueq: the API is under /v1; /v1/openapi.json describes it.\n")) // an error is the client's going
 }

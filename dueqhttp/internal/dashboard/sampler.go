@@ -1,0 +1,167 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dueq-io/dueq"
+)
+
+const (
+	sampleTimeout = 5 * time.Second
+	sampleCalls   = 8  // at once
+	restFactor    = 10 // a sample that took so long is followed by a rest of so many times that
+
+	// maxHistories is how many topics, in order of their names, have a history.
+	maxHistories = 1000
+)
+
+// sampler looks at all topics when somebody asks, for all who ask at about the
+// same time at once, and remembers how they developed.
+type sampler struct {
+	q     *dueq.Queue
+	every time.Duration
+
+	turn chan struct{} // holds a token; its taker may use what follows
+
+	next      time.Time // no sample is taken before
+	latest    *overview
+	err       error
+	histories map[string]*history
+}
+
+// overview is what all topics look like at one moment.
+type overview struct {
+	At     time.Time
+	Topics []topicState // by name
+	Total  topicState   // of all of them
+}
+
+// topicState is what one topic looks like.
+type topicState struct {
+	Name   string
+	Stats  dueq.Stats
+	Points []point
+}
+
+func newSampler(q *dueq.Queue, every time.Duration) *sampler {
+	s := &sampler{q: q, every: every, turn: make(chan struct{}, 1), histories: make(map[string]*history)}
+	s.turn <- struct{}{}
+	return s
+}
+
+// look returns a fresh overview, or the latest if that is fresh enough.
+func (s *sampler) look(ctx context.Context) (*overview, error) {
+	select {
+	case <-s.turn:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	defer func() { s.turn <- struct{}{} }()
+	began := time.Now()
+	if began.Before(s.next) {
+		return s.latest, s.err
+	}
+	// Others wait for this sample too: it does not end with whoever asked first.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sampleTimeout)
+	defer cancel()
+	s.latest, s.err = s.sample(ctx)
+	took := time.Since(began)
+	s.next = time.Now().Add(max(s.every*9/10-took, took*restFactor))
+	return s.latest, s.err
+}
+
+// topic is one topic's state in a fresh overview; of one that was never used it
+// is empty.
+func (s *sampler) topic(ctx context.Context, name string) (topicState, error) {
+	all, err := s.look(ctx)
+	if err != nil {
+		return topicState{}, err
+	}
+	i := slices.IndexFunc(all.Topics, func(t topicState) bool { return t.Name == name })
+	if i >= 0 {
+		return all.Topics[i], nil
+	}
+	stats, err := s.q.Stats(ctx, name) // one that Topics does not know, or does not know yet
+	return topicState{Name: name, Stats: stats}, err
+}
+
+func (s *sampler) sample(ctx context.Context) (*overview, error) {
+	names, err := s.q.Topics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	all := &overview{At: time.Now(), Topics: make([]topicState, len(names))}
+	if err := s.count(ctx, names, all.Topics); err != nil {
+		return nil, err
+	}
+	total := topicState{}
+	for i := range all.Topics {
+		t := &all.Topics[i]
+		addStats(&total.Stats, t.Stats)
+		if i < maxHistories {
+			t.Points = s.remember(t.Name, all.At, t.Stats)
+		}
+	}
+	total.Points = s.remember("", all.At, total.Stats)
+	all.Total = total
+	for name, h := range s.histories {
+		if !h.last.Equal(all.At) {
+			delete(s.histories, name)
+		}
+	}
+	return all, nil
+}
+
+// count asks for the stats of all topics, a few at once.
+func (s *sampler) count(ctx context.Context, names []string, into []topicState) error {
+	var wg sync.WaitGroup
+	errs := make([]error, sampleCalls)
+	for worker := range sampleCalls {
+		wg.Go(func() {
+			for i := worker; i < len(names) && errs[worker] == nil; i += sampleCalls {
+				stats, err := s.q.Stats(ctx, names[i])
+				if err != nil {
+					errs[worker] = fmt.Errorf("count topic %q: %w", names[i], err)
+				}
+				into[i] = topicState{Name: names[i], Stats: stats}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (s *sampler) remember(name string, at time.Time, stats dueq.Stats) []point {
+	h := s.histories[name]
+	if h == nil {
+		h = &history{}
+		s.histories[name] = h
+	}
+	return h.add(at, stats)
+}
+
+// addStats adds what can be added; of the paused topics a total says nothing.
+func addStats(sum *dueq.Stats, s dueq.Stats) {
+	sum.Scheduled += s.Scheduled
+	sum.Ready += s.Ready
+	sum.Leased += s.Leased
+	sum.Dead += s.Dead
+	sum.Published += s.Published
+	sum.Acked += s.Acked
+	sum.Retried += s.Retried
+	sum.Buried += s.Buried
+	sum.Lateness.Sum += s.Lateness.Sum
+	for i, n := range s.Lateness.Counts {
+		sum.Lateness.Counts[i] += n
+	}
+	if !s.OldestDue.IsZero() && (sum.OldestDue.IsZero() || s.OldestDue.Before(sum.OldestDue)) {
+		sum.OldestDue = s.OldestDue
+	}
+}
