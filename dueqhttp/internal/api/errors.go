@@ -31,6 +31,7 @@ func problemOf(err error) *problem.Problem {
 		{dueq.ErrIDInvalid, problem.Invalid},
 		{dueq.ErrEventInvalid, problem.Invalid},
 		{dueq.ErrClaimInvalid, problem.Invalid},
+		{dueq.ErrQueryInvalid, problem.Invalid},
 		{dueq.ErrBodyTooLarge, problem.TooLarge},
 		{dueq.ErrDuplicateID, problem.DuplicateID},
 		{dueq.ErrLeased, problem.Leased},

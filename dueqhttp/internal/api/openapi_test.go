@@ -107,7 +107,7 @@ func (o *openAPI) checkExchange(r *http.Request, sent []byte, res *http.Response
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	_, pattern := o.mux.Handler(r)
 	method, path, ok := strings.Cut(pattern, " ")
-	if !ok { // no route
+	if !ok || bytes.Contains(got, []byte("#no-route")) { // the document's mux cleans paths, ours refuses them
 		return o.check(got, "components", "schemas", "Problem")
 	}
 	operation := []string{"paths", path, strings.ToLower(method)}

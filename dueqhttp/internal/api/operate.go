@@ -76,13 +76,22 @@ func (a *API) requeue(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, counted{n})
 }
 
-// purge forgets all events of a topic that nobody holds.
+// purgeIn says what is purged.
+type purgeIn struct {
+	States []dueq.State `json:"states"` // nil: all but leased
+}
+
+// purge forgets all events of a topic that nobody holds, or those in some states.
 func (a *API) purge(w http.ResponseWriter, r *http.Request) error {
-	if err := decodeAll(w, r, &nothing{}); err != nil {
+	var in purgeIn
+	if err := decodeAll(w, r, &in); err != nil {
 		return err
 	}
+	if in.States != nil && len(in.States) == 0 {
+		return invalid("states", "are none")
+	}
 	allow(w, callTimeout, 0)
-	n, err := a.q.Purge(r.Context(), r.PathValue("topic"))
+	n, err := a.q.Purge(r.Context(), r.PathValue("topic"), in.States...)
 	if err != nil {
 		return err
 	}
