@@ -92,3 +92,29 @@ func FuzzArgs(f *testing.F) {
 		}
 	})
 }
+
+// The same of the verbs that look at topics and change them.
+func FuzzVerbs(f *testing.F) {
+	verbs := []string{"topics", "stats", "ls", "get", "cancel", "reschedule", "requeue", "purge", "pause", "resume", "sessions"}
+	for i, args := range []string{
+		"-o\njson", "a\n--watch\n--interval\n1ms", "a\n--state\ndead\n--since\n-1h\n--limit=501", "a\nb\n--raw", "a\nb\nc\n-y",
+		"a\nb\n--in\n1h\n--at\n2030-01-01T00:00:00Z", "a\n--all\n--yes\n--error\n\x00", "a\n--state\nready,,\"", "", "a\xff\n--redis=redis://h", "x",
+	} {
+		f.Add(byte(i), args)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	f.Fuzz(func(t *testing.T, verb byte, args string) {
+		all := append([]string{verbs[int(verb)%len(verbs)]}, strings.Split(args, "\n")...)
+		code, stdout, stderr := run(ended, nil, all...)
+		switch code {
+		case 0, 1, 130:
+		case 2:
+			if stdout != "" || !strings.HasPrefix(stderr, "dueq: ") || !strings.Contains(stderr, "--help' for usage") {
+				t.Errorf("%q: stdout %q, stderr %q", all, stdout, stderr)
+			}
+		default:
+			t.Errorf("%q: exit code %d", all, code)
+		}
+	})
+}

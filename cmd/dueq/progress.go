@@ -23,12 +23,7 @@ type progress struct {
 }
 
 func newProgress(w io.Writer) *progress {
-	p := &progress{w: w}
-	if f, ok := w.(*os.File); ok && os.Getenv("TERM") != "dumb" {
-		info, err := f.Stat()
-		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
-	return p
+	return &progress{w: w, terminal: isTerminal(w) && os.Getenv("TERM") != "dumb"}
 }
 
 // interval is how often to show.

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/envelope"
+)
+
+const minInterval, maxInterval = 100 * time.Millisecond, time.Hour
+
+// statsFlags are the flags of the verb stats.
+type statsFlags struct {
+	watch    bool
+	interval time.Duration
+	output   string
+}
+
+// newStats is the verb stats.
+func newStats() *cobra.Command {
+	var f statsFlags
+	cmd := &cobra.Command{
+		Use:   "stats [TOPIC ...]",
+		Short: "Count the events of topics",
+		Long: `Counts the events of the topics, or of all topics of the namespace.
+
+  SCHEDULED  wait for their time, or for a retry
+  READY      are due, and no live process has them
+  LEASED     are held by live processes
+  DEAD       have failed for good
+  OLDEST     how long the oldest event that nobody has is due
+  P50, P99   how late half of all, and all but one in a hundred, began to be handled
+  PUBLISHED, ACKED, RETRIED, BURIED
+             counted since the topic began; with --watch, per second
+
+With --watch it counts again every --interval until it is interrupted. JSON is one
+object, with --watch one object per line and interval; the rates there are of all
+counters, per second.
+
+` + redisHelp,
+		Example: `  dueq stats --redis redis://localhost:6379
+  dueq stats order.close --watch
+  dueq stats -o json | jq '.topics[] | select(.dead > 0) | .topic'`,
+		Args: cobra.ArbitraryArgs,
+		RunE: f.run,
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&f.watch, "watch", "w", false, "go on until interrupted")
+	flags.DurationVar(&f.interval, "interval", 2*time.Second, "with --watch: how `often` to count")
+	addOutputFlag(cmd, &f.output)
+	flags.SortFlags = false
+	return cmd
+}
+
+func (f *statsFlags) run(cmd *cobra.Command, topics []string) error {
+	err := checkOutput(f.output)
+	switch {
+	case err != nil:
+	case f.interval < minInterval || f.interval > maxInterval:
+		err = fmt.Errorf("--interval is %v, not from %v to %v", f.interval, minInterval, maxInterval)
+	case !f.watch && cmd.Flags().Changed("interval"):
+		err = errors.New("--interval is for --watch")
+	}
+	if err != nil {
+		return usageError{err, cmd.CommandPath()}
+	}
+	return withQueue(cmd, func(ctx context.Context, q *dueq.Queue) error {
+		if err := checkKnown(ctx, cmd, q, topics...); err != nil {
+			return err
+		}
+		if f.watch {
+			return f.follow(ctx, cmd, q, topics)
+		}
+		sample, err := count(ctx, q, topics)
+		if err != nil {
+			return err
+		}
+		if f.output == "json" {
+			return printJSON(cmd, counted{Topics: sample.stats(nil)})
+		}
+		return sample.write(cmd.OutOrStdout(), namespace(cmd), nil)
+	})
+}
+
+// follow counts until ctx ends, and shows each time what has come since the last.
+func (f *statsFlags) follow(ctx context.Context, cmd *cobra.Command, q *dueq.Queue, topics []string) error {
+	tick := time.NewTicker(f.interval)
+	defer tick.Stop()
+	screen := &screen{w: cmd.OutOrStdout(), terminal: isTerminal(cmd.OutOrStdout()) && os.Getenv("TERM") != "dumb"}
+	var last *sample
+	for {
+		now, err := count(ctx, q, topics)
+		switch {
+		case ctx.Err() != nil && last != nil:
+			return nil // that is how it ends
+		case err != nil:
+			return err
+		case f.output == "json":
+			at := envelope.Stamp(now.at)
+			if err := printJSON(cmd, counted{At: at, Topics: now.stats(last)}); err != nil {
+				return err
+			}
+		default:
+			err := screen.show(func(w io.Writer) error { return now.write(w, namespace(cmd), orSelf(last, now)) })
+			if err != nil {
+				return err
+			}
+		}
+		last = now
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func orSelf(s, self *sample) *sample {
+	if s == nil {
+		return self
+	}
+	return s
+}
+
+// counted is what stats prints as JSON.
+type counted struct {
+	At     string       `json:"at,omitempty"`
+	Topics []topicStats `json:"topics"`
+}
+
+// topicStats are a topic's stats, with what was counted per second since the
+// last time.
+type topicStats struct {
+	envelope.Stats
+	Rates *rates `json:"rates,omitempty"`
+}
+
+// sample is what was counted at some moment.
+type sample struct {
+	at     time.Time
+	topics []string
+	counts []dueq.Stats
+}
+
+// count counts the events of the topics, or of all that there are now.
+func count(ctx context.Context, q *dueq.Queue, topics []string) (*sample, error) {
+	if len(topics) == 0 {
+		var err error
+		if topics, err = q.Topics(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s := &sample{at: time.Now(), topics: topics, counts: make([]dueq.Stats, len(topics))}
+	for i, topic := range topics {
+		var err error
+		if s.counts[i], err = q.Stats(ctx, topic); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// stats are the sample in JSON; with rates if there is an earlier one.
+func (s *sample) stats(earlier *sample) []topicStats {
+	list := make([]topicStats, len(s.topics))
+	for i, topic := range s.topics {
+		list[i].Stats = envelope.NewStats(topic, &s.counts[i])
+		if earlier != nil {
+			list[i].Rates = s.rates(i, earlier)
+		}
+	}
+	return list
+}
+
+// write prints a table. With an earlier sample it has rates, and how late events
+// were since, in the place of counters.
+func (s *sample) write(w io.Writer, namespace string, earlier *sample) error {
+	if len(s.topics) == 0 {
+		fmt.Fprintf(w, "no topics in namespace %q\n", namespace)
+		return nil
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(table, "SCHEDULED\tREADY\tLEASED\tDEAD\tOLDEST\tP50\tP99\t")
+	if earlier == nil {
+		fmt.Fprint(table, "PUBLISHED\tACKED\tRETRIED\tBURIED\t  TOPIC\n")
+	} else {
+		fmt.Fprint(table, "PUBLISHED/S\tACKED/S\tRETRIED/S\tBURIED/S\t  TOPIC\n")
+	}
+	for i, topic := range s.topics {
+		c := &s.counts[i]
+		oldest, late := "-", c.Lateness
+		if !c.OldestDue.IsZero() {
+			oldest = span(max(0, s.at.Sub(c.OldestDue)))
+		}
+		counters := [4]string{thousands(c.Published), thousands(c.Acked), thousands(c.Retried), thousands(c.Buried)}
+		if earlier != nil {
+			r := s.rates(i, earlier)
+			counters = [4]string{rate(r.Published), rate(r.Acked), rate(r.Retried), rate(r.Buried)}
+			late = late.Since(earlier.of(topic).Lateness)
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t", thousands(c.Scheduled), thousands(c.Ready), thousands(c.Leased), thousands(c.Dead),
+			oldest, quantileCell(late, 0.5), quantileCell(late, 0.99))
+		for _, text := range counters {
+			fmt.Fprintf(table, "%s\t", text)
+		}
+		paused := ""
+		if c.Paused {
+			paused = " (paused)"
+		}
+		fmt.Fprintf(table, "  %s%s\n", printable(topic), paused)
+	}
+	return table.Flush()
+}
+
+func quantileCell(h dueq.Histogram, p float64) string {
+	if h.Count() == 0 {
+		return "-"
+	}
+	return short(millis(h.Quantile(p)))
+}
+
+// of are the topic's counts, or none if it was not there.
+func (s *sample) of(topic string) dueq.Stats {
+	for i, name := range s.topics {
+		if name == topic {
+			return s.counts[i]
+		}
+	}
+	return dueq.Stats{}
+}

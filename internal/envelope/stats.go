@@ -1,0 +1,58 @@
+package envelope
+
+import "github.com/dueq-io/dueq"
+
+// Stats count a topic's events.
+type Stats struct {
+	Topic     string   `json:"topic"`
+	Scheduled int      `json:"scheduled"`
+	Ready     int      `json:"ready"`
+	Leased    int      `json:"leased"`
+	Dead      int      `json:"dead"`
+	OldestDue string   `json:"oldest_due,omitempty"`
+	Paused    bool     `json:"paused"`
+	Lateness  Lateness `json:"lateness"`
+	Counters  Counters `json:"counters"`
+}
+
+// Lateness tells how long after their time deliveries began.
+type Lateness struct {
+	Deliveries int     `json:"deliveries"`
+	P50        float64 `json:"p50_seconds"`
+	P99        float64 `json:"p99_seconds"`
+}
+
+// Counters count since the topic's beginning.
+type Counters struct {
+	Published   int `json:"published"`
+	Kept        int `json:"kept"`
+	Duplicates  int `json:"duplicates"`
+	Delivered   int `json:"delivered"`
+	Acked       int `json:"acked"`
+	Retried     int `json:"retried"`
+	Released    int `json:"released"`
+	Expired     int `json:"expired"`
+	Buried      int `json:"buried"`
+	Dropped     int `json:"dropped"`
+	Cancelled   int `json:"cancelled"`
+	Rescheduled int `json:"rescheduled"`
+}
+
+// NewStats are a topic's stats in JSON.
+func NewStats(topic string, s *dueq.Stats) Stats {
+	return Stats{
+		Topic: topic, Scheduled: s.Scheduled, Ready: s.Ready, Leased: s.Leased, Dead: s.Dead,
+		OldestDue: Stamp(s.OldestDue), Paused: s.Paused,
+		Lateness: NewLateness(s.Lateness),
+		Counters: Counters{
+			Published: s.Published, Kept: s.Kept, Duplicates: s.Duplicates, Delivered: s.Delivered,
+			Acked: s.Acked, Retried: s.Retried, Released: s.Released, Expired: s.Expired, Buried: s.Buried,
+			Dropped: s.Dropped, Cancelled: s.Cancelled, Rescheduled: s.Rescheduled,
+		},
+	}
+}
+
+// NewLateness is what a histogram of delays says.
+func NewLateness(h dueq.Histogram) Lateness {
+	return Lateness{Deliveries: h.Count(), P50: h.Quantile(0.5).Seconds(), P99: h.Quantile(0.99).Seconds()}
+}
