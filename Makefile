@@ -12,26 +12,24 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: redis vet lint ## Vet, lint and run all tests of all modules, with -race and on a real redis-server
-	$(call each,REQUIRE_REDIS=1 go test -race ./...)
+test: redis promtool vet lint ## Vet, lint and run all tests of all modules, with -race and on a real redis-server
+	$(call each,REQUIRE_REDIS=1 REQUIRE_PROMTOOL=1 go test -race ./...)
 
 .PHONY: vet
 vet: ## Run go vet
 	$(call each,go vet ./...)
 
-.PHONY: lint
+.PHONY: lint fmt
 lint: tools ## Run golangci-lint
 	$(call each,$(LINT) run ./...)
 
-.PHONY: fmt
 fmt: tools ## Format all Go files (gofumpt, gci)
 	$(call each,$(LINT) fmt ./...)
 
-.PHONY: bench
+.PHONY: bench bench-compare
 bench: redis ## Run every Go benchmark once
 	$(call each,REQUIRE_REDIS=1 go test -run '^$$' -bench . -benchtime 1x ./...)
 
-.PHONY: bench-compare
 bench-compare: redis ## Measure dueq beside asynq and others, three rounds
 	@cd bench/peers && go run .
 
@@ -50,10 +48,12 @@ cover: redis ## Print the root module's test coverage by function
 	@REQUIRE_REDIS=1 go test -coverpkg=./... -coverprofile=cover.out ./...
 	@go tool cover -func=cover.out
 
-.PHONY: redis
+.PHONY: redis promtool tools
 redis: ## Install redis-server unless it is there
 	@scripts/need-redis
 
-.PHONY: tools
+promtool: ## Install promtool, of Prometheus, unless it is there
+	@scripts/need-promtool
+
 tools: ## Build the pinned golangci-lint into .tools unless it is there
 	@scripts/need-lint
