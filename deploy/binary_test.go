@@ -60,7 +60,7 @@ func TestService(t *testing.T) {
 		t.Skip(err)
 	}
 	unit := filepath.Join(t.TempDir(), "dueq.service")
-	text := strings.Replace(read(t, "dueq.service"), "/usr/local/bin/dueq", "/bin/true", -1) // a command that is there
+	text := strings.ReplaceAll(read(t, "dueq.service"), "/usr/local/bin/dueq", "/bin/true") // a command that is there
 	if err := os.WriteFile(unit, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
