@@ -162,6 +162,9 @@ func (c *Call) take(cmds []once) {
 	c.Reply, c.Err = nil, nil
 	for _, cmd := range cmds { // the first error is the cause: EXEC only says that there was one
 		if c.Err = cmd.Err(); c.Err != nil {
+			if c.Script != nil && cutShort(c.Err) {
+				c.Err = partial("a script ended in its middle", c.Err)
+			}
 			return
 		}
 	}
@@ -169,6 +172,22 @@ func (c *Call) take(cmds []once) {
 	if c.Script == nil {
 		c.check()
 	}
+}
+
+// cutShort reports whether a script ended at a command that Redis refused, one
+// that the user may not run for instance: what the script did before stays. Not
+// if Redis takes no writes at all, for then it was the first one.
+func cutShort(err error) bool {
+	text := err.Error()
+	if !strings.Contains(text, "@user_script") {
+		return false
+	}
+	for _, noWrites := range []string{"OOM ", "READONLY ", "MISCONF ", "NOREPLICAS "} {
+		if strings.HasPrefix(text, noWrites) || strings.Contains(text, "-"+noWrites) { // Redis 6.2 puts words before it
+			return false
+		}
+	}
+	return true
 }
 
 // NotRun reports whether err proves that a command did not change anything:

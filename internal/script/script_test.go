@@ -133,6 +133,27 @@ type refusal string
 func (r refusal) Error() string { return string(r) }
 func (refusal) RedisError()     {}
 
+// A script that ends in its middle is no proof that nothing changed; one whose
+// first write Redis refuses is.
+func TestScriptCutShort(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rdb := server.Client()
+	source := "redis.call('SET', KEYS[1], 'written') return { redis.call('INCR', KEYS[1]) }"
+	run := func(key string) error {
+		return script.Run(t.Context(), rdb, &script.Call{Script: script.New(source), Keys: []string{key}})
+	}
+	if err := run("a"); err == nil || script.NotRun(err) || rdb.Get(t.Context(), "a").Val() != "written" {
+		t.Errorf("a script that failed at its second command: %v, NotRun %t", err, script.NotRun(err))
+	}
+	if err := rdb.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := run("b"); err == nil || !script.NotRun(err) || rdb.Exists(t.Context(), "b").Val() != 0 {
+		t.Errorf("a script on a full Redis: %v, NotRun %t", err, script.NotRun(err))
+	}
+}
+
 func TestNotRun(t *testing.T) {
 	t.Parallel()
 	for want, errs := range map[bool][]error{

@@ -58,7 +58,7 @@ func (c *Call) runTransaction(ctx context.Context, rdb redis.UniversalClient) {
 		c.Reply[i] = cmd.Val()
 	}
 	if c.Err != nil && slices.ContainsFunc(cmds, func(cmd once) bool { return cmd.Err() == nil }) {
-		c.Err = partial(c.Err)
+		c.Err = partial(failedInPart, c.Err)
 	}
 }
 
@@ -67,11 +67,13 @@ func (c *Call) runTransaction(ctx context.Context, rdb redis.UniversalClient) {
 func (c *Call) check() {
 	for _, reply := range c.Reply {
 		if err, failed := reply.(error); failed {
-			c.Err = partial(err)
+			c.Err = partial(failedInPart, err)
 			return
 		}
 	}
 }
 
+const failedInPart = "part of a transaction failed"
+
 // partial hides that Redis gave the error: see [NotRun].
-func partial(err error) error { return errors.New("part of a transaction failed: " + err.Error()) }
+func partial(what string, err error) error { return errors.New(what + ": " + err.Error()) }
