@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -45,6 +47,11 @@ type Options struct {
 	// Defaults to 1 MiB.
 	MaxBody int
 
+	// Push are the topics that are forwarded to URLs, for the API to list. Who
+	// forwards them is the caller, with [Forward].
+	// Defaults to nil: none.
+	Push []Push
+
 	// Metrics is served at /metrics to those who may read.
 	// Defaults to nil: there is no such path.
 	Metrics http.Handler
@@ -68,6 +75,28 @@ func (o Options) withDefaults() Options {
 		o.Logger = zap.NewNop()
 	}
 	return o
+}
+
+// Push is a topic that is forwarded to a URL.
+type Push struct {
+	Topic       string
+	URL         string // shown without user, password, query and fragment
+	Timeout     time.Duration
+	Concurrency int
+	Signed      bool
+}
+
+// list is what others may see of them.
+func list(pushes []Push) []api.Push {
+	var out []api.Push
+	for _, p := range pushes {
+		shown := api.Push{Topic: p.Topic, Concurrency: p.Concurrency, Timeout: p.Timeout.Seconds(), Signed: p.Signed}
+		if u, err := url.Parse(p.URL); err == nil {
+			shown.URL = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String()
+		}
+		out = append(out, shown)
+	}
+	return out
 }
 
 // Handler serves a queue over HTTP.
@@ -97,7 +126,7 @@ func New(q *dueq.Queue, opts Options) (*Handler, error) {
 	}
 	h := &Handler{q: q, opts: opts, tokens: tokens}
 	h.draining, h.drain = context.WithCancel(context.Background())
-	h.served = h.logged(h.recovered(h.guarded(h.mux())))
+	h.served = h.logged(h.recovered(timed(h.guarded(h.mux()))))
 	return h, nil
 }
 
@@ -113,7 +142,7 @@ func (h *Handler) mux() http.Handler {
 	mux := http.NewServeMux()
 	v1 := api.New(h.q, api.Options{
 		Tokens: h.tokens, MaxBody: h.opts.MaxBody, Ephemeral: h.opts.Ephemeral,
-		Draining: h.draining, Logger: h.opts.Logger,
+		Push: list(h.opts.Push), Draining: h.draining, Logger: h.opts.Logger,
 	})
 	mux.Handle("/v1", v1)
 	mux.Handle("/v1/", v1)

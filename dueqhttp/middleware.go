@@ -3,6 +3,7 @@ package dueqhttp
 import (
 	"crypto/rand"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -19,6 +20,8 @@ import (
 const (
 	requestIDHeader = "X-Request-Id"
 	maxRequestID    = 128
+	// bodyTimeout is how long a request's body may take to arrive.
+	bodyTimeout = 30 * time.Second
 	// clientGone is the status that the log has for a request whose sender went
 	// away before it was answered.
 	clientGone = 499
@@ -129,6 +132,34 @@ func (h *Handler) recovered(next http.Handler) http.Handler {
 		}()
 		next.ServeHTTP(w, r)
 	})
+}
+
+// timed gives a request's body some time to arrive. It does not use the server's
+// ReadTimeout, which ends requests that are long since read and wait for events.
+func timed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body != nil && r.Body != http.NoBody {
+			control := http.NewResponseController(w)
+			_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // not supported: the server's own timeouts hold
+			r.Body = &timedBody{r.Body, control}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// timedBody lifts the deadline once it is read.
+type timedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+// Read reads from the body.
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		_ = b.control.SetReadDeadline(time.Time{}) // likewise
+	}
+	return n, err
 }
 
 // guarded keeps other sites' pages away from a service that a browser can reach.

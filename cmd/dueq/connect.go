@@ -48,6 +48,16 @@ type server struct {
 	client   redis.UniversalClient
 	name     string               // for people: without user and password
 	embedded *miniredis.Miniredis // nil: a server of its own
+	url      string               // nothing to show: it has the password
+}
+
+// another makes one more client of the server, with connections of its own.
+func (s *server) another() (redis.UniversalClient, error) {
+	if s.embedded != nil {
+		return redis.NewClient(&redis.Options{Addr: s.embedded.Addr()}), nil
+	}
+	client, _, err := newClient(s.url)
+	return client, err
 }
 
 // addQueueFlags adds the flags that say which queue a verb works on.
@@ -112,7 +122,7 @@ func connectNamed(ctx context.Context, cmd *cobra.Command) (*server, error) {
 	err = client.Ping(timed).Err()
 	switch {
 	case err == nil:
-		return &server{client: client, name: name}, nil
+		return &server{client: client, name: name, url: raw}, nil
 	case ctx.Err() != nil:
 		err = errInterrupted
 	default:

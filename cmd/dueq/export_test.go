@@ -7,6 +7,7 @@ import (
 
 // What the external tests reach besides the command itself.
 var (
+	Main        = main
 	Run         = run
 	NewClient   = newClient
 	ClockOffset = clockOffset

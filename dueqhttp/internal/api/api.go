@@ -13,8 +13,8 @@ import (
 	"github.com/dueq-io/dueq/dueqhttp/internal/problem"
 )
 
-// callTimeout is how long a request may take to arrive, and its answer to leave,
-// unless its route says otherwise.
+// callTimeout is how long a call may take until its answer has left, unless its
+// route says otherwise.
 const callTimeout = 30 * time.Second
 
 // maxAhead is the longest time that a caller may name.
@@ -121,7 +121,8 @@ func (a *API) route(to Route) http.Handler {
 			problem.ReadOnly.New("%s %s needs a token with full access", to.Method, to.Path).Write(w)
 			return
 		}
-		allow(w, callTimeout, callTimeout)
+		allow(w, callTimeout)
+		defer allow(w, 0) // for what follows on the connection
 		if err := to.handle(w, r); err != nil {
 			a.fail(w, r, err)
 		}
@@ -144,17 +145,12 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 // gone reports whether the caller has gone away.
 func gone(r *http.Request) bool { return r.Context().Err() != nil }
 
-// allow lets the request take so long to arrive from now on, and the answer so
-// long to leave; 0 is forever. Where a writer cannot do that, the server's own
-// timeouts hold.
-func allow(w http.ResponseWriter, read, write time.Duration) {
-	deadline := func(d time.Duration) time.Time {
-		if d == 0 {
-			return time.Time{}
-		}
-		return time.Now().Add(d)
+// allow lets the answer take so long to leave from now on; 0 is forever. Where a
+// writer cannot do that, the server's own timeouts hold.
+func allow(w http.ResponseWriter, d time.Duration) {
+	var deadline time.Time
+	if d > 0 {
+		deadline = time.Now().Add(d)
 	}
-	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(deadline(read))   // not supported: see above
-	_ = c.SetWriteDeadline(deadline(write)) // likewise
+	_ = http.NewResponseController(w).SetWriteDeadline(deadline) // not supported: see above
 }

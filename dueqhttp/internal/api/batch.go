@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/dueqhttp/internal/problem"
@@ -39,6 +40,7 @@ type batchEnd struct {
 type batch struct {
 	a          *API
 	w          http.ResponseWriter
+	control    *http.ResponseController
 	topic      string
 	failedOnly bool
 
@@ -72,10 +74,10 @@ func (a *API) publishBatch(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	b := &batch{
-		a: a, w: w, topic: topic, failedOnly: results == "failed",
+		a: a, w: w, control: http.NewResponseController(w), topic: topic, failedOnly: results == "failed",
 		in: bufio.NewReaderSize(r.Body, 64<<10),
 	}
-	_ = http.NewResponseController(w).EnableFullDuplex() // where it is not supported, reading ends with the first answer
+	_ = b.control.EnableFullDuplex() // where it is not supported, reading ends with the first answer
 	w.Header().Set("Content-Type", ndjson)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	b.run(r.Context())
@@ -86,7 +88,8 @@ func (a *API) publishBatch(w http.ResponseWriter, r *http.Request) error {
 func (b *batch) run(ctx context.Context) {
 	var stop error
 	for stop == nil {
-		allow(b.w, callTimeout, callTimeout)
+		allow(b.w, callTimeout)
+		_ = b.control.SetReadDeadline(time.Now().Add(callTimeout)) // not supported: the server's own timeouts hold
 		stop = b.fill()
 		if err := b.store(ctx); err != nil {
 			stop = err
@@ -95,7 +98,7 @@ func (b *batch) run(ctx context.Context) {
 			return // the client went away
 		}
 		b.out.Reset()
-		_ = http.NewResponseController(b.w).Flush() // not supported: it comes in the end
+		_ = b.control.Flush() // not supported: it comes in the end
 	}
 	b.end.Done = errors.Is(stop, io.EOF)
 	if !b.end.Done {

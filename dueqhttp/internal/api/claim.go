@@ -128,7 +128,7 @@ func (a *API) claim(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	allow(w, 0, in.wait+callTimeout) // a read that times out would end the request
+	allow(w, in.wait+callTimeout)
 	ctx, cancel := context.WithTimeout(r.Context(), max(in.wait, minWait))
 	defer cancel()
 	defer context.AfterFunc(a.opts.Draining, cancel)()

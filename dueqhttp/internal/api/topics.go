@@ -122,7 +122,7 @@ func (a *API) allStats(w http.ResponseWriter, r *http.Request) error {
 		}
 		all.Topics = append(all.Topics, newTopicStats(name, &s))
 	}
-	allow(w, callTimeout, callTimeout)
+	allow(w, callTimeout)
 	return answer(w, http.StatusOK, all)
 }
 
