@@ -12,7 +12,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: redis promtool vet lint ## Vet, lint and run all tests of all modules, with -race and on a real redis-server
+test: redis promtool chromium vet lint ## Vet, lint and run all tests of all modules, with -race, on a real redis-server and a real Chromium
 	$(call each,REQUIRE_REDIS=1 REQUIRE_PROMTOOL=1 go test -race ./...)
 
 .PHONY: vet
@@ -48,12 +48,15 @@ cover: redis ## Print the root module's test coverage by function
 	@REQUIRE_REDIS=1 go test -coverpkg=./... -coverprofile=cover.out ./...
 	@go tool cover -func=cover.out
 
-.PHONY: redis promtool tools
+.PHONY: redis promtool chromium tools
 redis: ## Install redis-server unless it is there
 	@scripts/need-redis
 
 promtool: ## Install promtool, of Prometheus, unless it is there
 	@scripts/need-promtool
+
+chromium: ## Install chromium unless it is there
+	@scripts/need-chromium
 
 tools: ## Build the pinned golangci-lint into .tools unless it is there
 	@scripts/need-lint

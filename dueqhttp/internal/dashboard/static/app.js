@@ -157,6 +157,7 @@
   }
 
   prepare(document);
-  document.querySelector('.notice')?.focus();
+  // Last, for a link to a part of the page takes the focus away.
+  window.addEventListener('load', () => setTimeout(() => document.querySelector('.notice')?.focus({ preventScroll: true })));
   if ('live' in document.body.dataset) keepLive();
 })();
