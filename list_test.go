@@ -373,3 +373,31 @@ func TestListRefuses(t *testing.T) {
 		t.Errorf("after ShutDown: %v", err)
 	}
 }
+
+// Whatever text is given for a cursor, a list tells what is wrong with it, or goes
+// on from there.
+func FuzzCursor(f *testing.F) {
+	encode := base64.RawURLEncoding.EncodeToString
+	for _, c := range []string{
+		`{"State":"scheduled","At":"1732184357123","Lane":0,"Bucket":3,"ID":"a"}`, `{"State":"dead","At":"-inf"}`, `{"State":"ready","ID":"b"}`,
+		`{"State":"leased","Lane":99999999999999999999}`, `{"State":"ready","Lane":9223372036854775807}`, `{"State":"dead","At":"1e309"}`, `[]`, `null`,
+	} {
+		f.Add(encode([]byte(c)))
+	}
+	f.Add("")
+	f.Add("=")
+	q, closeAll := open(dueq.Options{})
+	f.Cleanup(closeAll)
+	events := []dueq.NewEvent{{EffectTime: time.Now()}, {EffectTime: time.Now().Add(time.Hour)}, {EffectTime: time.Now().Add(time.Hour)}}
+	if _, err := q.PublishEvents(f.Context(), topic, events); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, cursor string) {
+		for _, s := range []dueq.State{dueq.StateScheduled, dueq.StateReady, dueq.StateLeased, dueq.StateDead} {
+			page, err := q.List(t.Context(), topic, dueq.Query{State: s, Cursor: cursor, Limit: 1})
+			if err != nil && !errors.Is(err, dueq.ErrQueryInvalid) || err == nil && len(page.Events) > 1 {
+				t.Errorf("%s, %q: %+v, %v", s, cursor, page, err)
+			}
+		}
+	})
+}

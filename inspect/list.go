@@ -14,7 +14,7 @@ import (
 
 const (
 	maxLooked = 5000    // most ids that one page looks at
-	peekBytes = 4 << 20 // of records, after which one look at them ends
+	peekBytes = 1 << 20 // of records, after which one look at them ends
 )
 
 // Listing asks for some of the events of lanes that are in one state.

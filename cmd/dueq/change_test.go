@@ -21,7 +21,7 @@ func TestChangingVerbs(t *testing.T) {
 		if e, err := v.q.Get(t.Context(), "t", "a"); err != nil || !e.Due.Equal(at) {
 			t.Errorf("%+v, %v", e, err)
 		}
-		v.has(v.run(0, "reschedule", "t", "a", "--now"), "ago")
+		v.has(v.run(0, "reschedule", "t", "a", "--now"), ", now")
 		var moved struct {
 			ID         string
 			EffectTime time.Time `json:"effect_time"`

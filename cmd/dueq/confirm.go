@@ -60,5 +60,9 @@ func isTerminal(end any) bool {
 		return false
 	}
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull) // a device at which nobody sits
+	return err != nil || !os.SameFile(info, null)
 }

@@ -16,7 +16,7 @@ import (
 // tty is a terminal at which somebody has typed something.
 type tty struct{ io.Reader }
 
-func (tty) Stat() (os.FileInfo, error) { return os.Stat("/dev/null") } // a character device
+func (tty) Stat() (os.FileInfo, error) { return os.Stat("/dev/zero") } // a character device
 
 // On a terminal the verbs that forget events ask, and say of how many they speak.
 func TestConfirm(t *testing.T) {
@@ -59,6 +59,14 @@ func TestConfirm(t *testing.T) {
 		if err != nil || r.code != 0 && (after.Scheduled != before.Scheduled || after.Cancelled != before.Cancelled) {
 			t.Errorf("dueq %s, answer %q: %+v became %+v, %v", r.args, r.answer, before, after, err)
 		}
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = null.Close() })
+	if code := command.Run(t.Context(), append([]string{"purge", "dying"}, v.flags...), null, io.Discard, io.Discard); code != 2 {
+		t.Errorf("with nobody there: exit code %d", code)
 	}
 	// An interrupt is an answer, too.
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,6 +13,7 @@ var (
 	ClockOffset = clockOffset
 	NewTally    = newTally
 	NewSummary  = newSummary
+	Distance    = distance
 )
 
 type (

@@ -61,7 +61,13 @@ func newTable(cmd *cobra.Command) *tabwriter.Writer {
 func cell(text string, most int) string {
 	line, _, more := strings.Cut(text, "\n")
 	if utf8.RuneCountInString(line) > most {
-		line, more = string([]rune(line)[:most]), true
+		n := 0
+		for i := range line { // bytes that are no text stay as they are
+			if n++; n > most {
+				line, more = line[:i], true
+				break
+			}
+		}
 	}
 	line = printable(line)
 	if more {
@@ -87,11 +93,13 @@ func moment(t time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05.000")
 }
 
-// distance is how far off a time is, as "in 5m" or "3h20m ago".
+// distance is how far off a time is, as "in 5m", "3h20m ago" or "now".
 func distance(t, now time.Time) string {
 	switch d := t.Sub(now); {
 	case t.IsZero():
 		return "-"
+	case d.Abs() < time.Second/2:
+		return "now"
 	case d > 0:
 		return "in " + span(d)
 	default:

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dueq-io/dueq"
+	command "github.com/dueq-io/dueq/cmd/dueq"
 	"github.com/dueq-io/dueq/internal/redistest"
 )
 
@@ -98,6 +99,9 @@ func (v *verbs) kill(topic, cause string, events int) {
 	}
 }
 
+// bodyWidth is how much of a body the table of ls shows.
+const bodyWidth = 60
+
 // nasty is text that a terminal would take for a command.
 const nasty = "\x1b]0;owned\x07\u009b31m\u202e\x7f"
 
@@ -111,7 +115,7 @@ func TestLookingVerbs(t *testing.T) {
 		v.has(v.run(0, "stats"), "no topics in namespace")
 		v.has(v.run(0, "sessions"), "no sessions in namespace")
 		for i := range 7 {
-			v.publish("a", fmt.Sprint("id ", i), fmt.Sprintf(`{"n":%d}`, i), time.Now().Add(time.Duration(i+1)*time.Hour))
+			v.publish("a", fmt.Sprint("id ", i), fmt.Sprintf(`{"n":%d}`, i), time.Now().Add(time.Duration(i+1)*time.Hour-time.Second))
 		}
 		v.publish("b\u202e", "dead", nasty, time.Now())
 		v.kill("b\u202e", "no route: "+nasty, 1)
@@ -137,7 +141,7 @@ func TestLookingVerbs(t *testing.T) {
 
 		v.has(v.run(0, "ls", "a"), "DUE", "id 0", "in 59m", "id 6", `{"n":6}`)
 		v.has(v.run(0, "ls", "a", "--state", "leased"), "none is leased")
-		v.has(v.run(0, "ls", "b\u202e", "--state", "dead"), "DIED", "dead", "ago", `no route: \x1b`)
+		v.has(v.run(0, "ls", "b\u202e", "--state", "dead"), "DIED", "dead", `no route: \x1b`)
 		var page struct {
 			Events []struct {
 				ID, State, Text string
@@ -162,6 +166,8 @@ func TestLookingVerbs(t *testing.T) {
 			t.Errorf("all: %q", text)
 		}
 		v.has(v.run(0, "ls", "a", "--all", "--id-prefix", "none"), "none is scheduled")
+		v.publish("a", "binary", strings.Repeat("\xff\x00", 100), time.Now().Add(10*time.Hour))
+		v.has(v.run(0, "ls", "a", "--id-prefix", "bin"), "200", strings.Repeat(`\xff\x00`, bodyWidth/2)+`"…`)
 
 		for _, args := range []string{"stats c", "ls c", "purge c --yes", "requeue c --all --yes", "resume c"} {
 			v.has(v.run(2, strings.Fields(args)...), `no topic "c"`)
@@ -183,7 +189,7 @@ func TestGet(t *testing.T) {
 			"\x00\xff":                           "00000000  00 ff ",
 			"":                                   "body         0 bytes\n",
 		} {
-			v.publish("a", "x", body, time.Now().Add(time.Hour))
+			v.publish("a", "x", body, time.Now().Add(time.Hour-time.Second))
 			v.has(v.run(0, "get", "a", "x"), "id           x\n", "state        scheduled", ", in 59m", "attempts     0 used up\n", want)
 			if raw := v.run(0, "get", "a", "x", "--raw"); raw != body {
 				t.Errorf("raw %q, want %q", raw, body)
@@ -236,4 +242,23 @@ func TestSessionsVerb(t *testing.T) {
 		}
 		v.has(v.run(0, "sessions"), "LAST SEEN", fmt.Sprint(os.Getpid()), `a, "b\u202e", c and 2 more`)
 	})
+}
+
+func TestDistance(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	now := time.Now()
+	for d, want := range map[time.Duration]string{
+		0: "now", 499 * time.Millisecond: "now", -499 * time.Millisecond: "now", time.Second: "in 1s", -1500 * time.Millisecond: "1.5s ago",
+		59900 * time.Millisecond: "in 59s", time.Minute: "in 1m", 90 * time.Second: "in 1m30s", -time.Hour: "1h ago",
+		time.Hour + 5*time.Minute + 3*time.Second: "in 1h5m", -day: "1d ago", 50 * time.Hour: "in 2d2h", 999*day + 23*time.Hour: "in 999d23h",
+		100_000 * day: "in 100,000d", -100_000 * day: "100,000d ago",
+	} {
+		if got := command.Distance(now.Add(d), now); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+	if got := command.Distance(time.Time{}, now); got != "-" {
+		t.Errorf("no time: %q", got)
+	}
 }
