@@ -133,7 +133,7 @@ func (a *API) claim(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	defer context.AfterFunc(a.opts.Draining, cancel)()
 	deliveries, err := c.Claim(ctx, in.max, in.visibility)
-	if err != nil {
+	if err != nil && (!errors.Is(err, dueq.ErrShutDown) || a.opts.Draining.Err() == nil) {
 		return err
 	}
 	return a.handOut(w, r, &in, deliveries)
