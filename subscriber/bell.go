@@ -90,7 +90,7 @@ func (b *bells) run(ctx context.Context) {
 	waits := slices.Clone(b.waits)
 	b.mu.Unlock()
 	for _, w := range waits {
-		w.rouse(context.WithoutCancel(ctx))
+		w.rouse(ctx)
 	}
 	b.running.Wait()
 	b.ringOn(context.WithoutCancel(ctx))
@@ -138,7 +138,9 @@ func (b *bells) park(ctx context.Context, l *Lane) {
 	w.rouse(ctx)
 }
 
-// rouse interrupts a BLPOP that is under way: its lanes have changed.
+// rouse interrupts a BLPOP that is under way: its lanes have changed, or nobody is to
+// listen any more. One that has begun is not given up with ctx: the next, which
+// may be for the end, relies on it.
 func (w *wait) rouse(ctx context.Context) {
 	w.mu.Lock()
 	needed := w.asleep && !w.rousing
@@ -147,6 +149,7 @@ func (w *wait) rouse(ctx context.Context) {
 	if !needed {
 		return
 	}
+	ctx = context.WithoutCancel(ctx)
 	_, err := w.b.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		pipe.LPush(ctx, w.wake, "1")
 		pipe.Expire(ctx, w.wake, wakeTTL)
