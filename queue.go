@@ -201,8 +201,10 @@ func (q *Queue) start() {
 // ShutDown ends the queue: it stops claiming at once, gives unstarted events
 // back for other processes to take, lets running handlers finish until ctx
 // ends, then ends their contexts, gives their events back too, and returns ctx's
-// error. It waits likewise until what a [Consumer] has claimed is settled. No attempt is used up by it. Handlers may publish until they return.
-// Every later call of the queue returns [ErrShutDown].
+// error. It waits likewise until what a [Consumer] has claimed is settled. No
+// attempt is used up by it. Handlers may publish until they return. Every later
+// call of the queue returns [ErrShutDown]. The error wraps [ErrOutcomeUnknown] if
+// outcomes did not reach Redis: their events come again.
 func (q *Queue) ShutDown(ctx context.Context) error {
 	q.mu.Lock()
 	if q.stopping {

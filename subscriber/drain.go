@@ -2,6 +2,7 @@ package subscriber
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -107,7 +108,8 @@ func (s *Subscriber) flush(lanes []*Lane, claimsEnded <-chan struct{}, err error
 		left += l.holding().leases
 	}
 	if left > 0 {
-		err = fmt.Errorf("subscriber: %d outcomes did not reach Redis, their events will be delivered again: %w", left, err)
+		err = errors.Join(err, fmt.Errorf("subscriber: %d outcomes did not reach Redis, their events will be delivered again: %w",
+			left, ErrOutcomeUnknown))
 	}
 	return err
 }
