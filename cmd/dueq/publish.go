@@ -156,7 +156,9 @@ func (f *publishFlags) publishOne(cmd *cobra.Command, q *dueq.Queue, args []stri
 
 // asUsage makes what is wrong with the arguments a [usageError].
 func asUsage(err error, cmd *cobra.Command) error {
-	for _, is := range []error{dueq.ErrTopicInvalid, dueq.ErrIDInvalid, dueq.ErrEventInvalid, dueq.ErrBodyTooLarge, dueq.ErrQueryInvalid} {
+	for _, is := range []error{
+		dueq.ErrTopicInvalid, dueq.ErrIDInvalid, dueq.ErrEventInvalid, dueq.ErrBodyTooLarge, dueq.ErrQueryInvalid, dueq.ErrSubscription,
+	} {
 		if errors.Is(err, is) {
 			return usageError{err, cmd.CommandPath()}
 		}

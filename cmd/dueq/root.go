@@ -74,7 +74,7 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{err, cmd.CommandPath()} })
 	addQueueFlags(root)
-	root.AddCommand(newDemo(), newServe(), newCheck(), newPublish(), newBench(), newVersion(),
+	root.AddCommand(newDemo(), newServe(), newCheck(), newPublish(), newSubscribe(), newBench(), newVersion(),
 		newTopics(), newStats(), newLs(), newGet(), newCancel(), newReschedule(), newRequeue(), newPurge(),
 		newPause(), newResume(), newSessions())
 	return root

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/envelope"
+)
+
+// shownBody is how much of a body a table shows, in bytes.
+const shownBody = 200
+
+// printedEvent is an event as it is printed in JSON.
+type printedEvent struct {
+	ID          string            `json:"id"`
+	Topic       string            `json:"topic"`
+	EffectTime  string            `json:"effect_time"`
+	Attempt     int               `json:"attempt"`
+	MaxAttempts int               `json:"max_attempts"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+	envelope.Body
+}
+
+// effectTime is when an event is due, as it is shown.
+func effectTime(e *dueq.Event) string {
+	return e.EffectTime.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// newPrinter is a handler that prints events, a line each: as JSON, or for people.
+func newPrinter(w io.Writer, output string) dueq.Handler {
+	format := jsonLine
+	if output == "table" {
+		format = tableLine
+	}
+	w = together(w)
+	return dueq.HandlerFunc(func(_ context.Context, e *dueq.Event) error {
+		var line bytes.Buffer
+		if err := format(&line, e); err != nil {
+			return err
+		}
+		if _, err := w.Write(line.Bytes()); err != nil {
+			return fmt.Errorf("%w: %w", errOwn, err)
+		}
+		return nil
+	})
+}
+
+func jsonLine(w io.Writer, e *dueq.Event) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(printedEvent{
+		ID: e.ID, Topic: e.Topic, EffectTime: effectTime(e), Attempt: e.Attempt, MaxAttempts: e.MaxAttempts,
+		Metadata: e.Metadata, Body: envelope.NewBody(e.Body),
+	})
+}
+
+func tableLine(w io.Writer, e *dueq.Event) error {
+	body := string(e.Body)
+	if len(body) > shownBody {
+		body = body[:shownBody] + "…"
+	}
+	_, err := fmt.Fprintf(w, "%s  %s  %s  %d/%d  %s\n", effectTime(e), e.Topic, printable(e.ID), e.Attempt, e.MaxAttempts, printable(body))
+	return err
+}
+
+// together is w for many goroutines. A file is that as it is, and can be handed to
+// other processes.
+func together(w io.Writer) io.Writer {
+	if f, ok := w.(*os.File); ok {
+		return f
+	}
+	return &lockedWriter{w: w}
+}
+
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(text)
+}
