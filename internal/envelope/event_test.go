@@ -119,3 +119,31 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// What of an event is there goes out: the whole body as what it is, a beginning
+// never as JSON and without half a character.
+func TestInfo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		body  string
+		size  int
+		exact bool
+		want  string
+	}{
+		{`{"a":1}`, 7, false, `"body":{"a":1}`},
+		{`{"a":1}`, 8, false, `"text":"{\"a\":1}"`},
+		{"ä", 2, false, `"text":"ä"`},
+		{"xä€"[:4], 100, false, `"text":"xä"`},
+		{"x\xff", 100, false, `"base64":"eP8="`},
+		{"\xe2\x82", 3, false, `"base64":"4oI="`},
+		{`{"a":1}`, 7, true, `"base64":"eyJhIjoxfQ=="`},
+		{"", 9, false, `"body_size":9,"attempts"`},
+		{"", 0, true, `"body_size":0,"attempts"`},
+	} {
+		info := envelope.NewInfo(&dueq.EventInfo{Body: []byte(c.body), BodySize: c.size}, c.exact)
+		text, err := json.Marshal(info)
+		if err != nil || !strings.Contains(string(text), c.want) {
+			t.Errorf("%q of %d bytes: %s, %v, want %s", c.body, c.size, text, err, c.want)
+		}
+	}
+}

@@ -148,7 +148,7 @@ func tooMany(format string, args ...any) error {
 // handOut answers with the deliveries. Those of which the caller does not hear, and
 // those for which there is no room in one answer, go back.
 func (a *API) handOut(w http.ResponseWriter, r *http.Request, in *claimIn, deliveries []*dueq.Delivery) error {
-	expires := stamp(time.Now().Add(in.visibility))
+	expires := envelope.Stamp(time.Now().Add(in.visibility))
 	if gone(r) {
 		a.giveBack(deliveries)
 		return nil
@@ -166,7 +166,7 @@ func (a *API) handOut(w http.ResponseWriter, r *http.Request, in *claimIn, deliv
 	for i, d := range deliveries {
 		out.Events[i] = claimedEvent{
 			Receipt: texts[i], ID: d.ID, Topic: d.Topic, Body: newBody(d.Body, in.base64),
-			EffectTime: stamp(d.EffectTime), Attempt: d.Attempt, Metadata: d.Metadata, Expires: expires,
+			EffectTime: envelope.Stamp(d.EffectTime), Attempt: d.Attempt, Metadata: d.Metadata, Expires: expires,
 		}
 	}
 	if send(w, http.StatusOK, out) != nil || gone(r) {

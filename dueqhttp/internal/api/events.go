@@ -14,8 +14,8 @@ const maxPreview = 64 << 10
 
 // page is some of a topic's events.
 type page struct {
-	Events []eventInfo `json:"events"`
-	Next   string      `json:"next,omitempty"`
+	Events []envelope.Info `json:"events"`
+	Next   string          `json:"next,omitempty"`
 }
 
 // list lists a topic's events in one state.
@@ -46,9 +46,9 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := page{Events: []eventInfo{}, Next: found.Next}
+	out := page{Events: []envelope.Info{}, Next: found.Next}
 	for _, e := range found.Events {
-		out.Events = append(out.Events, newEventInfo(e, base64))
+		out.Events = append(out.Events, envelope.NewInfo(e, base64))
 	}
 	return answer(w, http.StatusOK, out)
 }
@@ -104,7 +104,7 @@ func (a *API) get(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, newEventInfo(info, base64))
+	return answer(w, http.StatusOK, envelope.NewInfo(info, base64))
 }
 
 // cancel forgets an event.
@@ -167,7 +167,7 @@ func (a *API) rescheduleTo(w http.ResponseWriter, r *http.Request, at time.Time)
 	if err := a.q.Reschedule(r.Context(), r.PathValue("topic"), r.PathValue("id"), at); err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, rescheduled{stamp(at)})
+	return answer(w, http.StatusOK, rescheduled{envelope.Stamp(at)})
 }
 
 func decodeDue(w http.ResponseWriter, r *http.Request, must bool) (time.Time, error) {

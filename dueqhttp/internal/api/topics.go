@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/envelope"
 )
 
 // maxForecast is the most times of a forecast.
@@ -31,62 +31,6 @@ func (a *API) topics(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, http.StatusOK, topicNames{names})
 }
 
-// topicStats counts a topic's events.
-type topicStats struct {
-	Topic     string   `json:"topic"`
-	Scheduled int      `json:"scheduled"`
-	Ready     int      `json:"ready"`
-	Leased    int      `json:"leased"`
-	Dead      int      `json:"dead"`
-	OldestDue string   `json:"oldest_due,omitempty"`
-	Paused    bool     `json:"paused"`
-	Lateness  lateness `json:"lateness"`
-	Counters  counters `json:"counters"`
-}
-
-// lateness tells how long after their time deliveries began.
-type lateness struct {
-	Deliveries int     `json:"deliveries"`
-	P50        float64 `json:"p50_seconds"`
-	P99        float64 `json:"p99_seconds"`
-}
-
-// counters count since the topic's beginning.
-type counters struct {
-	Published   int `json:"published"`
-	Kept        int `json:"kept"`
-	Duplicates  int `json:"duplicates"`
-	Delivered   int `json:"delivered"`
-	Acked       int `json:"acked"`
-	Retried     int `json:"retried"`
-	Released    int `json:"released"`
-	Expired     int `json:"expired"`
-	Buried      int `json:"buried"`
-	Dropped     int `json:"dropped"`
-	Cancelled   int `json:"cancelled"`
-	Rescheduled int `json:"rescheduled"`
-}
-
-func newTopicStats(topic string, s *dueq.Stats) topicStats {
-	deliveries := 0
-	for _, n := range s.Lateness.Counts {
-		deliveries += n
-	}
-	return topicStats{
-		Topic: topic, Scheduled: s.Scheduled, Ready: s.Ready, Leased: s.Leased, Dead: s.Dead,
-		OldestDue: stamp(s.OldestDue), Paused: s.Paused,
-		Lateness: lateness{
-			Deliveries: deliveries,
-			P50:        s.Lateness.Quantile(0.5).Seconds(), P99: s.Lateness.Quantile(0.99).Seconds(),
-		},
-		Counters: counters{
-			Published: s.Published, Kept: s.Kept, Duplicates: s.Duplicates, Delivered: s.Delivered,
-			Acked: s.Acked, Retried: s.Retried, Released: s.Released, Expired: s.Expired, Buried: s.Buried,
-			Dropped: s.Dropped, Cancelled: s.Cancelled, Rescheduled: s.Rescheduled,
-		},
-	}
-}
-
 // stats counts one topic's events.
 func (a *API) stats(w http.ResponseWriter, r *http.Request) error {
 	if _, err := newQuery(r); err != nil {
@@ -97,12 +41,12 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answer(w, http.StatusOK, newTopicStats(topic, &s))
+	return answer(w, http.StatusOK, envelope.NewStats(topic, &s))
 }
 
 // statsOfAll counts the events of all topics.
 type statsOfAll struct {
-	Topics []topicStats `json:"topics"`
+	Topics []envelope.Stats `json:"topics"`
 }
 
 // allStats counts each topic's events.
@@ -114,13 +58,13 @@ func (a *API) allStats(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	all := statsOfAll{Topics: make([]topicStats, 0, len(names))}
+	all := statsOfAll{Topics: make([]envelope.Stats, 0, len(names))}
 	for _, name := range names {
 		s, err := a.q.Stats(r.Context(), name)
 		if err != nil {
 			return err
 		}
-		all.Topics = append(all.Topics, newTopicStats(name, &s))
+		all.Topics = append(all.Topics, envelope.NewStats(name, &s))
 	}
 	allow(w, callTimeout)
 	return answer(w, http.StatusOK, all)
@@ -174,18 +118,7 @@ func (a *API) forecast(w http.ResponseWriter, r *http.Request) error {
 
 // sessionList are the sessions that were seen of late.
 type sessionList struct {
-	Sessions []session `json:"sessions"`
-}
-
-// session is a process that subscribes to topics.
-type session struct {
-	ID       string   `json:"id"`
-	Host     string   `json:"host"`
-	PID      int      `json:"pid"`
-	Started  string   `json:"started,omitempty"`
-	LastSeen string   `json:"last_seen,omitempty"`
-	Topics   []string `json:"topics"`
-	Held     int      `json:"held"`
+	Sessions []envelope.Session `json:"sessions"`
 }
 
 // sessions lists the processes that take events.
@@ -197,16 +130,9 @@ func (a *API) sessions(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	out := sessionList{Sessions: []session{}}
-	for _, s := range found {
-		topics := s.Topics
-		if topics == nil {
-			topics = []string{}
-		}
-		out.Sessions = append(out.Sessions, session{
-			ID: s.ID, Host: s.Host, PID: s.PID, Started: stamp(s.Started), LastSeen: stamp(s.LastSeen),
-			Topics: topics, Held: s.Held,
-		})
+	out := sessionList{Sessions: make([]envelope.Session, len(found))}
+	for i, session := range found {
+		out.Sessions[i] = envelope.NewSession(session)
 	}
 	return answer(w, http.StatusOK, out)
 }
