@@ -12,8 +12,8 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: redis promtool chromium vet lint ## Vet, lint and run all tests of all modules, with -race, on a real redis-server and a real Chromium
-	$(call each,REQUIRE_REDIS=1 REQUIRE_PROMTOOL=1 go test -race ./...)
+test: programs vet lint ## Vet, lint and run all tests of all modules, with -race and on a real redis-server
+	$(call each,REQUIRE_REDIS=1 go test -race ./...)
 
 .PHONY: vet
 vet: ## Run go vet
@@ -48,15 +48,12 @@ cover: redis ## Print the root module's test coverage by function
 	@REQUIRE_REDIS=1 go test -coverpkg=./... -coverprofile=cover.out ./...
 	@go tool cover -func=cover.out
 
-.PHONY: redis promtool chromium tools
+.PHONY: programs redis tools
+programs: ## Install what the tests run and is not there: redis-server, Chromium, the languages of clients and others
+	@scripts/need redis-server chromium promtool curl node php python3
+
 redis: ## Install redis-server unless it is there
-	@scripts/need-redis
-
-promtool: ## Install promtool, of Prometheus, unless it is there
-	@scripts/need-promtool
-
-chromium: ## Install chromium unless it is there
-	@scripts/need-chromium
+	@scripts/need redis-server
 
 tools: ## Build the pinned golangci-lint into .tools unless it is there
 	@scripts/need-lint

@@ -35,7 +35,7 @@ func startServer(ctx context.Context, dir string) (*server, error) {
 	bin, err := exec.LookPath("redis-server")
 	if err != nil {
 		if bin, err = exec.LookPath("valkey-server"); err != nil {
-			return nil, errors.New("neither redis-server nor valkey-server is on PATH (scripts/need-redis installs one)")
+			return nil, errors.New("neither redis-server nor valkey-server is on PATH (scripts/need redis-server installs one)")
 		}
 	}
 	s := &server{bin: bin, dir: dir, mode: "always"}

@@ -24,7 +24,7 @@ func promtool(t *testing.T, args ...string) {
 	t.Helper()
 	path, err := exec.LookPath("promtool")
 	if err != nil {
-		if os.Getenv("REQUIRE_PROMTOOL") != "" {
+		if os.Getenv("REQUIRE_REDIS") != "" {
 			t.Fatal(err)
 		}
 		t.Skip("there is no promtool")

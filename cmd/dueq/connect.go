@@ -62,7 +62,7 @@ func (s *server) another() (redis.UniversalClient, error) {
 
 // addQueueFlags adds the flags that say which queue a verb works on.
 func addQueueFlags(root *cobra.Command) {
-	root.PersistentFlags().String(redisFlag, "", "`URL` of the Redis to use (default $"+redisEnv+", else an embedded miniredis)")
+	root.PersistentFlags().String(redisFlag, "", "`URL` of the Redis to use (default $"+redisEnv+")")
 	root.PersistentFlags().String(namespaceFlag, "", "the `name` that heads the queue's keys (default $"+namespaceEnv+", else dueq)")
 }
 

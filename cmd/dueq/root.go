@@ -63,8 +63,8 @@ func newRoot() *cobra.Command {
 		Long: `dueq delivers events at a chosen time: handlers get an event at its effect
 time, at least once and never early. Redis is the only server it needs.
 
-Where no Redis is named, an embedded miniredis takes its place. It keeps
-nothing: all is in memory.
+Name the Redis with --redis or $DUEQ_REDIS. Without one, demo and serve start an
+embedded miniredis, which keeps nothing: all is in memory.
 
 Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
 		Args:          usageArgs(cobra.NoArgs),

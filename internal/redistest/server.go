@@ -97,7 +97,7 @@ func closeAtEnd(tb testing.TB, rdb redis.UniversalClient) {
 func giveUp(tb testing.TB, err error) {
 	tb.Helper()
 	if errors.Is(err, errNoServer) && os.Getenv("REQUIRE_REDIS") != "1" {
-		tb.Skipf("%v (scripts/need-redis installs one)", err)
+		tb.Skipf("%v (scripts/need redis-server installs one)", err)
 	}
 	tb.Fatal(err)
 }

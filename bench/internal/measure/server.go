@@ -49,7 +49,7 @@ func redisBinary() (string, error) {
 			return bin, nil
 		}
 	}
-	return "", errors.New("no redis-server or valkey-server on PATH: scripts/need-redis installs one, or name one with -redis")
+	return "", errors.New("no redis-server or valkey-server on PATH: scripts/need redis-server installs one, or name one with -redis")
 }
 
 // Start starts a program, with the arguments for a free port, and returns once
