@@ -35,7 +35,7 @@ type Options struct {
 
 	// MaxTopics is the most topics of which there are metrics, the first in
 	// alphabetical order: a topic has about ninety series, and another
-	// thirty for its depths.
+	// forty for its depths.
 	// Defaults to 500.
 	MaxTopics int
 

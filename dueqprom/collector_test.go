@@ -153,6 +153,9 @@ dueq_scrape_errors_total 0
 			`dueq_redis_call_failures_total{call="publish"} 0`,
 			`dueq_topic_oldest_due_age_seconds{topic="mail"} 0`,
 			`dueq_topic_paused{topic="mail"} 0`,
+			`dueq_topic_moves_total{move="acked",topic="mail"} 2`,
+			`dueq_topic_moves_total{move="kept",topic="mail"} 1`,
+			`dueq_topic_moves_total{move="expired",topic="waits"} 0`,
 			`dueq_topics_omitted 0`,
 		} {
 			if !strings.Contains(text, line+"\n") {

@@ -21,7 +21,7 @@ type depths struct {
 	slot   chan struct{} // taken while Redis is read: a scrape that gave up may still wait
 	errors atomic.Int64
 
-	up, failures, omitted, events, oldest, paused, lateness *prometheus.Desc
+	up, failures, omitted, events, oldest, paused, lateness, moves *prometheus.Desc
 }
 
 func newDepths(q *dueq.Queue, opts Options) *depths {
@@ -34,11 +34,12 @@ func newDepths(q *dueq.Queue, opts Options) *depths {
 		oldest:   newDesc("topic_oldest_due_age_seconds", "For how long the oldest event that is due and that nobody has is due; 0: there is none.", "topic"),
 		paused:   newDesc("topic_paused", "Whether the delivery of a topic is paused.", "topic"),
 		lateness: newDesc("topic_lateness_seconds", "From an event's effect time to the start of its handler at the first delivery, in all processes since the topic began.", "topic"),
+		moves:    newDesc("topic_moves_total", "What all processes have done with a topic's events since the topic began: published, delivered, acked and so on.", "topic", "move"),
 	}
 }
 
 func (d *depths) describe(to chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{d.up, d.failures, d.omitted, d.events, d.oldest, d.paused, d.lateness} {
+	for _, desc := range []*prometheus.Desc{d.up, d.failures, d.omitted, d.events, d.oldest, d.paused, d.lateness, d.moves} {
 		to <- desc
 	}
 }
@@ -147,4 +148,11 @@ func (d *depths) send(to chan<- prometheus.Metric, t depth) {
 	}
 	gauge(d.paused, paused, t.topic)
 	to <- durations(d.lateness, t.stats.Lateness, t.topic)
+	for move, n := range map[string]int{
+		"published": t.stats.Published, "kept": t.stats.Kept, "duplicate": t.stats.Duplicates, "delivered": t.stats.Delivered,
+		"acked": t.stats.Acked, "retried": t.stats.Retried, "released": t.stats.Released, "expired": t.stats.Expired,
+		"buried": t.stats.Buried, "dropped": t.stats.Dropped, "cancelled": t.stats.Cancelled, "rescheduled": t.stats.Rescheduled,
+	} {
+		to <- prometheus.MustNewConstMetric(d.moves, prometheus.CounterValue, float64(n), t.topic, move)
+	}
 }
