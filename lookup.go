@@ -175,9 +175,13 @@ func (q *Queue) homes(name, id string, counts []int) ([]*key.Lane, error) {
 	if q.closed {
 		return nil, ErrShutDown
 	}
+	t := q.topics[name]
+	if t == nil {
+		t = q.newTopic(name)
+	}
 	lanes := make([]*key.Lane, len(counts))
 	for i, n := range counts {
-		lanes[i] = q.addLanes(q.topic(name), n)[key.Partition(id, n)]
+		lanes[i] = q.addLanes(t, n)[key.Partition(id, n)]
 	}
 	return lanes, nil
 }

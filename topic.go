@@ -31,10 +31,17 @@ type topic struct {
 func (q *Queue) topic(name string) *topic {
 	t := q.topics[name]
 	if t == nil {
-		t = &topic{name: name, lanes: make(map[int][]*key.Lane)}
+		t = q.newTopic(name)
 		q.topics[name] = t
-		t.own = q.addLanes(t, q.opts.Partitions)
 	}
+	return t
+}
+
+// newTopic makes a topic that the queue does not remember: not each name that
+// somebody asks about stands for one. The caller holds mu.
+func (q *Queue) newTopic(name string) *topic {
+	t := &topic{name: name, lanes: make(map[int][]*key.Lane)}
+	t.own = q.addLanes(t, q.opts.Partitions)
 	return t
 }
 
