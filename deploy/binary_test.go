@@ -3,11 +3,16 @@
 package deploy_test
 
 import (
+	"bufio"
 	"debug/elf"
+	"encoding/json"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,14 +46,58 @@ func TestStaticBinary(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root may change the root")
 	}
-	run := exec.CommandContext(t.Context(), "/dueq", "version")
-	run.Dir = "/"
-	run.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
 	if err := os.Chmod(root, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := run.CombinedOutput(); err != nil || len(out) == 0 {
-		t.Errorf("in an empty root: %v\n%s", err, out)
+	serveInEmptyRoot(t, root)
+}
+
+// serveInEmptyRoot runs the image's command until it answers, and ends it as an
+// orchestrator does.
+func serveInEmptyRoot(t *testing.T, root string) {
+	t.Helper()
+	var args []string
+	command := regexp.MustCompile(`(?m)^CMD (\[.*\])$`).FindStringSubmatch(read(t, "Dockerfile"))
+	if command == nil || json.Unmarshal([]byte(command[1]), &args) != nil || !slices.Contains(args, "0.0.0.0:7700") {
+		t.Fatalf("the Dockerfile runs %q", command)
+	}
+	args[slices.Index(args, "0.0.0.0:7700")] = "0.0.0.0:0"
+	serve := exec.CommandContext(t.Context(), "/dueq", args...)
+	serve.Dir = "/"
+	serve.Env = []string{"DUEQ_TOKEN=0123456789abcdef"}
+	serve.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+	log, err := serve.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	port := ""
+	var text strings.Builder
+	for lines := bufio.NewScanner(log); port == "" && lines.Scan(); {
+		text.WriteString(lines.Text() + "\n")
+		if m := regexp.MustCompile(`"addr":"[^"]*:(\d+)"`).FindStringSubmatch(lines.Text()); m != nil {
+			port = m[1]
+		}
+	}
+	if port == "" {
+		t.Fatalf("it does not serve: %v\n%s", serve.Wait(), text.String())
+	}
+	go func() { _, _ = io.Copy(io.Discard, log) }() // until the process ends
+	response, err := http.Get("http://127.0.0.1:" + port + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("/readyz answers %s", response.Status)
+	}
+	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
 	}
 }
 
