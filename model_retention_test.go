@@ -58,11 +58,14 @@ func (m *model) purge(t *rapid.T) {
 	}
 	l := m.lane(t)
 	m.begin()
-	n, err := bucket.Purge(t.Context(), m.rdb, l, bucket.Places{Scheduled: true, Ready: true, Dead: true})
+	of := bucket.Places{
+		Scheduled: rapid.Bool().Draw(t, "scheduled"), Ready: rapid.Bool().Draw(t, "ready"), Dead: rapid.Bool().Draw(t, "dead"),
+	}
+	n, err := bucket.Purge(t.Context(), m.rdb, l, of)
 	m.look()
 	want := 0
-	for id := range m.all {
-		if m.free(id) == nil {
+	for id, e := range m.all {
+		if e.place == inBucket && of.Scheduled || e.place == inReady && of.Ready || e.place == isDead && of.Dead {
 			m.forget(id)
 			want++
 		}

@@ -43,6 +43,9 @@ func TestModel(t *testing.T) {
 				"pass":       m.pass,
 				"trim":       m.trim,
 				"purge":      m.purge,
+				"pause":      m.pause,
+				"requeue":    m.requeue,
+				"list":       m.list,
 				"":           m.compare,
 			})
 		})
@@ -78,16 +81,17 @@ type modelEvent struct {
 
 // model is a lane as it should be.
 type model struct {
-	rdb   redis.UniversalClient
-	mini  func(time.Time)            // sets the server's clock; nil: it runs by itself
-	lanes []*key.Lane                // of two processes with different bucket counts
-	low   int64                      // the server's clock, in ms, before the last move
-	high  int64                      // and after it
-	ids   int                        // made so far
-	all   map[string]*modelEvent     // by id
-	ready []string                   // in order
-	ends  map[string]int64           // deadline by session
-	holds map[string]map[string]bool // by session: the ids that it believes it holds
+	rdb    redis.UniversalClient
+	mini   func(time.Time)        // sets the server's clock; nil: it runs by itself
+	lanes  []*key.Lane            // of two processes with different bucket counts
+	low    int64                  // the server's clock, in ms, before the last move
+	high   int64                  // and after it
+	ids    int                    // made so far
+	all    map[string]*modelEvent // by id
+	ready  []string               // in order
+	paused bool
+	ends   map[string]int64           // deadline by session
+	holds  map[string]map[string]bool // by session: the ids that it believes it holds
 }
 
 func newModel(env *redistest.Env, namespace string) *model {
@@ -331,8 +335,11 @@ func (m *model) claim(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if found.Paused != m.paused {
+		t.Fatalf("the claim found the lane paused: %t, want %t", found.Paused, m.paused)
+	}
 	var want []string
-	if c.Limit == 0 {
+	if c.Limit == 0 || m.paused {
 		for _, i := range c.Due {
 			for _, id := range m.due(i) {
 				if len(m.ready) < c.HighWater {

@@ -102,6 +102,9 @@ func TestPause(t *testing.T) {
 			st.none()
 		}
 		conserved(t, env, topic)
+		if report, err := other.Repair(t.Context(), topic); err != nil || len(report.Findings) != 0 || !stats(t, other, topic).Paused {
+			t.Errorf("repair: %+v, %v", report, err)
+		}
 
 		resume(t, other)
 		got := map[string]int{}
@@ -128,6 +131,31 @@ func TestPause(t *testing.T) {
 		}
 		conserved(t, env, topic)
 	})
+}
+
+// A pause outlives Redis and all processes.
+func TestPauseLasts(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--appendonly", "yes")
+	env := server.Env()
+	q := newQueue(t, env, dueq.Options{})
+	pause(t, q)
+	publish(t, q, topic, "x", past())
+	shutDown(t, q)
+	server.Restart()
+	q = newQueue(t, env, dueq.Options{})
+	if s := stats(t, q, topic); !s.Paused || s.Ready != 1 {
+		t.Errorf("stats %+v", s)
+	}
+	st := newStage(t)
+	subscribe(t, q, topic, st)
+	id := publish(t, q, topic, "y", past())
+	awaitState(t, q, topic, id, dueq.StateReady)
+	st.none()
+	resume(t, q)
+	for range 2 {
+		st.next().end(nil)
+	}
 }
 
 // Processes that were asleep when the topic was resumed are woken.
