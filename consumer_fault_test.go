@@ -3,6 +3,8 @@ package dueq_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -234,6 +236,102 @@ func TestClaimSuspects(t *testing.T) {
 			}
 		}
 		awaitState(t, q, "a", worn, dueq.StateDead)
+		conserved(t, env, "a")
+	})
+}
+
+// Whatever claimers do, and while replies get lost, no event is lost, and none comes
+// again once its Ack has returned nil.
+func TestClaimConservation(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		const n, claimers = 300, 4
+		opts := dueq.Options{MaxAttempts: 1000, Lease: 2 * time.Second, Fallback: 200 * time.Millisecond, Partitions: 2}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var acked sync.Map // ids
+		act := func(d *dueq.Delivery) (err error) {
+			ctx := context.WithoutCancel(ctx)
+			if _, over := acked.Load(d.ID); over {
+				t.Errorf("event %s comes again after its ack, with attempt %d", d.ID, d.Attempt)
+			}
+			switch rand.IntN(12) {
+			case 0:
+				err = d.Retry(ctx, rand.N(5*time.Millisecond), errBroken)
+			case 1:
+				err = d.Release(ctx)
+			case 2: // nothing: its visibility time passes
+			case 3:
+				go func() { _ = d.Extend(time.Minute) }()
+				_ = d.Release(ctx)
+			case 4:
+				<-d.Done()
+				wantLost(t, d)
+			default:
+				if err = d.Ack(ctx); err == nil {
+					acked.Store(d.ID, true)
+				}
+			}
+			return err
+		}
+		var wg sync.WaitGroup
+		var queues []*dueq.Queue
+		for range 2 {
+			rdb := env.NewClient()
+			hook := faultHooked(rdb)
+			q := newQueueOn(t, env, rdb, opts)
+			queues = append(queues, q)
+			c := consume(t, q)
+			for range claimers {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						got, err := c.Claim(ctx, 1+rand.IntN(20), 100*time.Millisecond)
+						if err != nil {
+							t.Errorf("Claim: %v", err)
+						}
+						for _, d := range got {
+							if err := act(d); err != nil && !errors.Is(err, dueq.ErrLeaseLost) && !errors.Is(err, dueq.ErrOutcomeUnknown) {
+								t.Errorf("settle: %v", err)
+							}
+						}
+					}
+				})
+			}
+			wg.Go(func() {
+				tick := time.NewTicker(20 * time.Millisecond)
+				defer tick.Stop()
+				for range 20 {
+					select {
+					case <-ctx.Done():
+						return
+					case <-tick.C:
+						hook.loseReplies([]string{"claim", "settle", "extend"}[rand.IntN(3)], 1)
+					}
+				}
+			})
+		}
+		events := make([]dueq.NewEvent, n)
+		now := faultTime(t, env.Client)
+		for i := range events {
+			events[i].EffectTime = now.Add(time.Duration(i) * time.Millisecond)
+		}
+		ids, err := queues[0].PublishEvents(t.Context(), "a", events)
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitEmpty(t, queues[0], "a")
+		cancel()
+		wg.Wait()
+		unknown := 0
+		for _, id := range ids {
+			if _, ok := acked.Load(id); !ok {
+				unknown++
+			}
+		}
+		if unknown > 100 { // only an ack whose reply was lost can end an event unheard
+			t.Errorf("%d of %d events are gone without an ack", unknown, n)
+		}
+		t.Logf("of %d acks the reply was lost", unknown)
 		conserved(t, env, "a")
 	})
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/dueqhttp"
 	"github.com/dueq-io/dueq/internal/redistest"
@@ -57,7 +59,8 @@ func TestForwardRequest(t *testing.T) {
 		EffectTime: time.UnixMilli(1732184357123),
 		Metadata:   map[string]string{"User": "Ädä\n1", "a b": "x y", "": "nameless"},
 	}
-	if err := forward(t, to+"/hook?a=b#frag", dueqhttp.ForwardOptions{Secret: secret}).HandleEvent(t.Context(), event); err != nil {
+	ctx := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}}))
+	if err := forward(t, to+"/hook?a=b#frag", dueqhttp.ForwardOptions{Secret: secret}).HandleEvent(ctx, event); err != nil {
 		t.Fatal(err)
 	}
 	r := <-got
@@ -68,6 +71,7 @@ func TestForwardRequest(t *testing.T) {
 		"Content-Type": "application/json", "User-Agent": "dueq", "Dueq-Id": "order%2017.%C3%A9%25", "Dueq-Topic": "order.close",
 		"Dueq-Attempt": "2", "Dueq-Effect-Time": "2024-11-21T10:19:17.123Z", "Dueq-Meta-User": "%C3%84d%C3%A4%0A1",
 		"Dueq-Meta-a%20b": "x%20y", "Dueq-Meta-": "nameless", "Webhook-Id": "order%2017%2E%C3%A9%25@1732184357123",
+		"Traceparent": "00-01000000000000000000000000000000-0200000000000000-00",
 	} {
 		if got := r.Header.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

@@ -216,12 +216,14 @@ func (d *Delivery) fail(cause error) {
 
 // failWorn fails an event that has no attempt left, before anybody gets it.
 func (d *Delivery) failWorn() {
-	if !d.take() {
-		return // lost meanwhile
-	}
 	d.mu.Lock()
+	lost := d.isOver
+	d.taken = true
 	d.count()
 	d.mu.Unlock()
+	if lost {
+		return
+	}
 	d.fail(errors.New(d.lease.attempts.Cause))
 }
 
@@ -243,16 +245,16 @@ func (d *delivery) over(lost error) {
 	}
 	p.leave()
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.isOver {
-		p.isOver = true
-		p.span.End(cmp.Or(p.failure, lost))
-	}
+	first, counted, span, failure := !p.isOver, p.counted, p.span, cmp.Or(p.failure, lost)
+	p.isOver, p.counted = true, false
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	if p.counted {
-		p.counted = false
+	p.mu.Unlock()
+	if first {
+		span.End(failure)
+	}
+	if counted {
 		d.lane.s.workers.Done()
 	}
 }

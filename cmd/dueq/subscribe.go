@@ -14,11 +14,6 @@ import (
 	"github.com/dueq-io/dueq/dueqhttp"
 )
 
-const (
-	// secretEnv is the variable with the secret that signs forwarded events.
-	secretEnv = "DUEQ_SECRET"
-)
-
 // subscribeFlags are the flags of the verb subscribe.
 type subscribeFlags struct {
 	exec, forward string
@@ -62,7 +57,7 @@ With --forward it posts each event's body to a URL. A status from 200 to 299 mea
 that the event is done; of the others those from 400 to 499 that it has failed for
 good, but for 408, 425 and 429; the header Retry-After is heeded. The headers
 Dueq-Id, Dueq-Topic, Dueq-Attempt, Dueq-Effect-Time and Dueq-Meta-… tell of the event.
-With a secret in $` + secretEnv + ` requests are signed as https://www.standardwebhooks.com
+With a secret in $` + pushSecretEnv + ` requests are signed as https://www.standardwebhooks.com
 describes.
 
 Exit codes: 0 done, also by a signal; 1 failed, such as when stdout was closed;
@@ -115,7 +110,7 @@ func (f *subscribeFlags) handler(cmd *cobra.Command) (h dueq.Handler, concurrenc
 	case f.exec != "":
 		return newRunner(f.exec, cmd.OutOrStdout(), cmd.ErrOrStderr()), runtime.NumCPU(), nil
 	case cmd.Flags().Changed("forward"):
-		h, err = dueqhttp.Forward(f.forward, dueqhttp.ForwardOptions{Timeout: f.timeout, Secret: os.Getenv(secretEnv)})
+		h, err = dueqhttp.Forward(f.forward, dueqhttp.ForwardOptions{Timeout: f.timeout, Secret: os.Getenv(pushSecretEnv)})
 		if err != nil {
 			err = fmt.Errorf("--forward: %w", err)
 		}

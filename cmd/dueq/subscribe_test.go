@@ -219,7 +219,7 @@ func gone(pid int) bool {
 
 func TestSubscribeForward(t *testing.T) {
 	const secret = "a secret of some length"
-	t.Setenv("DUEQ_SECRET", secret)
+	t.Setenv("DUEQ_PUSH_SECRET", secret)
 	env := redistest.Mini(t)
 	q, flags := target(t, env)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
