@@ -48,6 +48,9 @@ func TestKubernetes(t *testing.T) {
 			}
 		}
 	}
+	if *deployment.Spec.Replicas > 1 && service.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
+		t.Error("a claim and its ack may reach different pods")
+	}
 	pod := deployment.Spec.Template.Spec
 	if len(pod.Containers) != 1 {
 		t.Fatalf("%d containers", len(pod.Containers))
