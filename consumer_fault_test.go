@@ -252,7 +252,7 @@ func TestClaimConservation(t *testing.T) {
 		var acked sync.Map // ids
 		act := func(d *dueq.Delivery) (err error) {
 			ctx := context.WithoutCancel(ctx)
-			if _, over := acked.Load(d.ID); over {
+			if _, over := acked.Load(d.ID); over && !ended(d) { // one that has waited for too long may have come to others
 				t.Errorf("event %s comes again after its ack, with attempt %d", d.ID, d.Attempt)
 			}
 			switch rand.IntN(12) {
