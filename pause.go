@@ -22,15 +22,20 @@ func (q *Queue) Pause(ctx context.Context, topic string) error { return q.pause(
 func (q *Queue) Resume(ctx context.Context, topic string) error { return q.pause(ctx, topic, false) }
 
 func (q *Queue) pause(ctx context.Context, name string, paused bool) error {
-	if paused { // so that it is seen
-		if _, err := q.open(ctx, name); err != nil {
-			return err
-		}
-	} else if err := checkTopic(name); err != nil {
+	if err := checkTopic(name); err != nil {
 		return err
 	}
 	if err := q.check(); err != nil {
 		return err
+	}
+	counts, err := q.partitionCounts(ctx, name)
+	if err != nil {
+		return err
+	}
+	if paused && len(counts) == 0 { // so that it is seen
+		if _, err := q.open(ctx, name); err != nil {
+			return err
+		}
 	}
 	if err := readyqueue.Pause(ctx, q.rdb, q.anyLanes(name), paused); err != nil {
 		return fmt.Errorf("dueq: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/bucket"
+	"github.com/dueq-io/dueq/internal/key"
 	"github.com/dueq-io/dueq/internal/redistest"
 )
 
@@ -179,6 +180,47 @@ func TestResumeWakes(t *testing.T) {
 			st.next().end(nil)
 			awaitEmpty(t, other, topic)
 			pause(t, other)
+		}
+	})
+}
+
+// A consumer that waits gets nothing of a paused topic either, and pausing brings
+// up no partitions.
+func TestPauseOfConsumer(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		q, other := newQueue(t, env, dueq.Options{Partitions: 2}), newQueue(t, env, dueq.Options{})
+		c, err := q.Consume(topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := publish(t, q, topic, "x", past())
+		claim := func() *dueq.Delivery {
+			claimed, err := c.Claim(t.Context(), 10, time.Minute)
+			if err != nil || len(claimed) != 1 {
+				t.Errorf("claimed %v, %v", claimed, err)
+				return nil
+			}
+			return claimed[0]
+		}
+		held := claim()
+		pause(t, other)
+		second := publish(t, q, topic, "x", past())
+		got := make(chan *dueq.Delivery, 1)
+		go func() { got <- claim() }()
+		awaitState(t, q, topic, second, dueq.StateReady)
+		if held.ID != first || held.Ack(t.Context()) != nil {
+			t.Errorf("event %+v", held)
+		}
+		awaitGone(t, q, topic, first)
+		if s := stats(t, other, topic); len(got) != 0 || s.Delivered != 1 || !s.Paused {
+			t.Errorf("stats %+v", s)
+		}
+		if is := env.Client.SIsMember(t.Context(), key.Topics(env.Namespace), topic).Val(); is {
+			t.Error("pausing has brought up a partition")
+		}
+		resume(t, other)
+		if d := receive(t, got); d == nil || d.ID != second || d.Ack(t.Context()) != nil {
+			t.Errorf("delivered %+v", d)
 		}
 	})
 }

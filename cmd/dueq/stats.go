@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"sync"
+	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
@@ -15,7 +18,11 @@ import (
 	"github.com/dueq-io/dueq/internal/envelope"
 )
 
-const minInterval, maxInterval = 100 * time.Millisecond, time.Hour
+const (
+	minInterval, maxInterval = 100 * time.Millisecond, time.Hour
+
+	atOnce = 16 // topics that are counted at the same time
+)
 
 // statsFlags are the flags of the verb stats.
 type statsFlags struct {
@@ -159,13 +166,18 @@ func count(ctx context.Context, q *dueq.Queue, topics []string) (*sample, error)
 		}
 	}
 	s := &sample{at: time.Now(), topics: topics, counts: make([]dueq.Stats, len(topics))}
-	for i, topic := range topics {
-		var err error
-		if s.counts[i], err = q.Stats(ctx, topic); err != nil {
-			return nil, err
-		}
+	var next atomic.Int64
+	var counting sync.WaitGroup
+	errs := make([]error, min(atOnce, len(topics)))
+	for worker := range errs {
+		counting.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(topics)) && errs[worker] == nil; i = next.Add(1) - 1 {
+				s.counts[i], errs[worker] = q.Stats(ctx, topics[i])
+			}
+		})
 	}
-	return s, nil
+	counting.Wait()
+	return s, cmp.Or(errs...)
 }
 
 // stats are the sample in JSON; with rates if there is an earlier one.
