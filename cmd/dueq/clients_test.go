@@ -38,7 +38,7 @@ func need(t *testing.T, programs []string) {
 			continue
 		}
 		if os.Getenv("REQUIRE_REDIS") == "1" {
-			t.Fatalf("%s is not on PATH; scripts/need-clients installs it", name)
+			t.Fatalf("%s is not on PATH; make programs installs it", name)
 		}
 		t.Skipf("%s is not on PATH", name)
 	}
@@ -75,8 +75,8 @@ func TestClients(t *testing.T) {
 					t.Errorf("the worker said:\n%s", text)
 				}
 			})
-			s.eventually(200, "no order in it", "GET", "/v1/topics/order.close/events?state=dead", "")
-			s.eventually(200, `"acked":1`, "GET", "/v1/topics/order.close/stats", "")
+			s.eventually(200, "no order in it", "/v1/topics/order.close/events?state=dead")
+			s.eventually(200, `"acked":1`, "/v1/topics/order.close/stats")
 		})
 	}
 }

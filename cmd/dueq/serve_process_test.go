@@ -68,17 +68,17 @@ func (p *process) exit() error {
 	}
 }
 
-// eventually makes a call until its answer has the status and the text.
-func (s *served) eventually(status int, text, method, path, body string) {
+// eventually asks for a path until the answer has the status and the text.
+func (s *served) eventually(status int, text, path string) {
 	s.t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
-		code, got := s.call(method, path, body)
+		code, got := s.call("GET", path, "")
 		if code == status && strings.Contains(got, text) {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.t.Fatalf("%s %s: %d %s, want %d %q", method, path, code, got, status, text)
+			s.t.Fatalf("%s: %d %s, want %d %q", path, code, got, status, text)
 		}
 	}
 }
@@ -105,12 +105,12 @@ func TestServeDrainsOnSIGTERM(t *testing.T) {
 		_, got := p.call("POST", "/v1/topics/idle/claim", `{"wait": "1m"}`)
 		waited <- got
 	}()
-	p.eventually(200, "idle", "GET", "/v1/topics", "") // the claim waits now
+	p.eventually(200, "idle", "/v1/topics") // the claim waits now
 
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	p.eventually(503, "draining", "GET", "/readyz", "")
+	p.eventually(503, "draining", "/readyz")
 	p.want(200, `"ok"`, "GET", "/healthz", "")
 	if got := <-waited; got != "{\"events\":[]}\n" {
 		t.Errorf("the claim that waited: %s", got)
