@@ -4,8 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/internal/redistest"
@@ -148,4 +154,38 @@ func ExampleQueue_Metrics() {
 	m := q.Metrics().Topics["count"]
 	fmt.Println(m.Published, "published,", m.Kept, "kept")
 	// Output: 1 published, 1 kept
+}
+
+// What a process tells of its lateness is counted once, though Redis refuses it
+// at first and then does not answer.
+func TestLatenessIsSharedOnce(t *testing.T) {
+	t.Parallel()
+	env := redistest.Start(t).Env()
+	rdb := env.NewClient()
+	var tries atomic.Int32
+	rdb.AddHook(&hook{pipeline: func(ctx context.Context, cmds []redis.Cmder, next redis.ProcessPipelineHook) error {
+		if !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return strings.Contains(cmd.String(), " late:") }) {
+			return next(ctx, cmds)
+		}
+		var err error
+		switch tries.Add(1) {
+		case 1:
+			err = refusal("OOM")
+		case 2:
+			err = errors.Join(next(ctx, cmds), io.EOF)
+		default:
+			return next(ctx, cmds)
+		}
+		return fail(cmds, err)
+	}})
+	q, operator := newQueueOn(t, env, rdb, dueq.Options{}), newQueue(t, env, dueq.Options{})
+	publish(t, q, "a", "", time.Now())
+	ran := make(seen, 1)
+	subscribe(t, q, "a", ran)
+	receive(t, ran)
+	eventually(t, "lateness shared by a process that runs", func() bool { return stats(t, operator, "a").Lateness.Count() > 0 })
+	shutDown(t, q)
+	if n := stats(t, operator, "a").Lateness.Count(); n != 1 || tries.Load() != 2 {
+		t.Errorf("%d deliveries are shared after %d tries, want one after two", n, tries.Load())
+	}
 }
