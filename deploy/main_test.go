@@ -19,7 +19,8 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// promtool runs promtool, which must be content.
+// promtool runs promtool, which must be content, and must be there where a
+// redis-server must.
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
 	path, err := exec.LookPath("promtool")
