@@ -9,6 +9,7 @@ import (
 var (
 	Main        = main
 	Run         = run
+	NewRoot     = newRoot
 	NewClient   = newClient
 	ClockOffset = clockOffset
 	NewTally    = newTally

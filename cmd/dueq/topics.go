@@ -113,6 +113,5 @@ func pausing(verb string, pause bool) *cobra.Command {
 		},
 	}
 	addOutputFlag(cmd, &output)
-	completeTopics(cmd, true)
 	return cmd
 }
