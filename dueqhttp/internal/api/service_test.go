@@ -91,7 +91,7 @@ func (s *service) call(method, path, body string, headers ...string) answer {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := document.checkExchange(r, []byte(body), res, got); err != nil {
+	if err := document.check(r, []byte(body), res, got); err != nil {
 		s.t.Errorf("%s %s: %d %s\n%v", method, path, res.StatusCode, got, err)
 	}
 	return answer{res.StatusCode, res.Header, string(got)}
