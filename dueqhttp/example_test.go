@@ -6,37 +6,43 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"time"
+	"strings"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/dueqhttp"
 )
 
-// A receiver that takes only what was signed.
-func ExampleVerify() {
-	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
-		if err != nil || dueqhttp.Verify(secret, r.Header, body, 5*time.Minute) != nil {
-			http.Error(w, "not signed", http.StatusForbidden)
-			return
-		}
-		fmt.Println(r.Header.Get("Dueq-Id"), r.Header.Get("Dueq-Attempt"), string(body))
-	}))
-	defer receiver.Close()
-
-	for _, secret := range []string{secret, ""} {
-		handler, err := dueqhttp.Forward(receiver.URL, dueqhttp.ForwardOptions{Secret: secret})
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		event := &dueq.Event{ID: "order-42", Topic: "order.close", Attempt: 1, EffectTime: time.Now(), Body: []byte(`{"order":42}`)}
-		err = handler.HandleEvent(context.Background(), event) // as q.Subscribe("order.close", handler) does
-		fmt.Println("acked:", err == nil)
+func ExampleNew() {
+	redisServer, err := miniredis.Run()
+	if err != nil {
+		panic(err)
 	}
-	// Output:
-	// order-42 1 {"order":42}
-	// acked: true
-	// acked: false
+	defer redisServer.Close()
+	rdb := redis.NewClient(&redis.Options{Addr: redisServer.Addr()})
+	defer func() { _ = rdb.Close() }()
+	q, err := dueq.New(rdb, dueq.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = q.ShutDown(context.Background()) }()
+
+	h, err := dueqhttp.New(q, dueqhttp.Options{Tokens: []string{"correct-horse-battery"}})
+	if err != nil {
+		panic(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/dueq/", http.StripPrefix("/dueq", h))
+
+	r := httptest.NewRequest(http.MethodPost, "/dueq/v1/topics/order.close/events",
+		strings.NewReader(`{"id": "order-42", "body": {"order": 42}, "in": "30m"}`))
+	r.Header.Set("Authorization", "Bearer correct-horse-battery")
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	mux.ServeHTTP(w, r)
+	body, _ := io.ReadAll(w.Result().Body)
+	fmt.Printf("%d %s %s", w.Code, w.Header().Get("Location"), body)
+	// Output: 201 events/order-42 {"id":"order-42"}
 }

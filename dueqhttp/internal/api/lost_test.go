@@ -1,0 +1,131 @@
+package api_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+
+	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/dueqhttp/internal/access"
+	"github.com/dueq-io/dueq/dueqhttp/internal/api"
+	"github.com/dueq-io/dueq/internal/redistest"
+)
+
+// newAPI makes an API without a server around it.
+func newAPI(t *testing.T, opts dueq.Options) (*api.API, *dueq.Queue) {
+	t.Helper()
+	env := redistest.Mini(t)
+	q, err := dueq.New(env.Client, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.ShutDown(t.Context()) }) // the context has ended: what is held goes back at once
+	tokens, err := access.New(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api.New(q, api.Options{Tokens: tokens, MaxBody: 32 << 20, Draining: t.Context(), Logger: zap.NewNop()}), q
+}
+
+// post serves a request with a body of JSON.
+func post(a *api.API, w http.ResponseWriter, path, body string) {
+	r := httptest.NewRequest("POST", path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	a.ServeHTTP(w, r)
+}
+
+// want serves a request that has to be answered with a status.
+func want(t *testing.T, a *api.API, status int, path, body string) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	post(a, w, path, body)
+	if w.Code != status {
+		t.Fatalf("%s: %d %.300s, want %d", path, w.Code, w.Body, status)
+	}
+	return w.Body.String()
+}
+
+// broken is a connection that breaks when something is written.
+type broken struct{ http.ResponseWriter }
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+// Events whose answer cannot be sent go back at no cost in attempts.
+func TestAnswerLost(t *testing.T) {
+	t.Parallel()
+	a, q := newAPI(t, dueq.Options{})
+	for range 3 {
+		want(t, a, 201, "/v1/topics/t/events", `{}`)
+	}
+	post(a, broken{httptest.NewRecorder()}, "/v1/topics/t/claim", `{"max": 3, "wait": "1m"}`)
+	stats, err := q.Stats(t.Context(), "t")
+	if err != nil || stats.Leased != 0 || stats.Released == 0 || stats.Retried != 0 {
+		t.Errorf("%+v, %v", stats, err)
+	}
+	if n := a.Sweep(); n != 0 {
+		t.Errorf("%d receipts are kept", n)
+	}
+	if got := want(t, a, 200, "/v1/topics/t/claim", `{"wait": "1m"}`); !strings.Contains(got, `"attempt":1`) {
+		t.Errorf("claimed %s", got)
+	}
+}
+
+// What does not fit into one answer goes back.
+func TestLargeAnswer(t *testing.T) {
+	t.Parallel()
+	a, q := newAPI(t, dueq.Options{MaxBody: 10 << 20})
+	for range 3 {
+		want(t, a, 201, "/v1/topics/t/raw", strings.Repeat("x", 7<<20))
+	}
+	left := 3
+	for left > 0 {
+		got := want(t, a, 200, "/v1/topics/t/claim", `{"max": 3, "wait": "1m"}`)
+		n := strings.Count(got, `"receipt"`)
+		if n < 1 || n > 2 {
+			t.Fatalf("%d events in one answer", n)
+		}
+		left -= n
+	}
+	if stats, err := q.Stats(t.Context(), "t"); err != nil || stats.Leased != 3 {
+		t.Errorf("%+v, %v", stats, err)
+	}
+}
+
+// A delivery that ended by itself is not kept.
+func TestEndedDeliveriesAreForgotten(t *testing.T) {
+	t.Parallel()
+	a, _ := newAPI(t, dueq.Options{})
+	want(t, a, 201, "/v1/topics/t/events", `{"max_attempts": 1}`)
+	want(t, a, 200, "/v1/topics/t/claim", `{"wait": "1m", "visibility": "100ms"}`)
+	until(t, "nothing is held", func() bool { return a.Sweep() == 0 })
+}
+
+// late is a body that does not come.
+type late struct{}
+
+func (late) Read([]byte) (int, error) { return 0, os.ErrDeadlineExceeded }
+func (late) Close() error             { return nil }
+
+func TestLateBody(t *testing.T) {
+	t.Parallel()
+	a, _ := newAPI(t, dueq.Options{})
+	for path, media := range map[string]string{"/v1/topics/t/events": "application/json", "/v1/topics/t/raw": "text/plain"} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("POST", path, late{})
+		r.Header.Set("Content-Type", media)
+		if a.ServeHTTP(w, r); w.Code != 408 || !strings.Contains(w.Body.String(), "#timeout") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("POST", "/v1/topics/t/batch", late{})
+	r.Header.Set("Content-Type", "application/x-ndjson")
+	if a.ServeHTTP(w, r); w.Code != 200 || !strings.Contains(w.Body.String(), `"done":false`) || !strings.Contains(w.Body.String(), "#timeout") {
+		t.Errorf("batch: %d %s", w.Code, w.Body)
+	}
+}
