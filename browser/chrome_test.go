@@ -93,7 +93,7 @@ func open(t *testing.T) *tab {
 		t.Skipf("start a browser: %v", chrome.err)
 	}
 	ctx, end := chromedp.NewContext(chrome.ctx, chromedp.WithNewBrowserContext())
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	ctx, cancel := context.WithTimeout(ctx, 5*patience)
 	b := &tab{t: t, ctx: ctx}
 	var listening sync.WaitGroup
 	messages := chromedp.Console(ctx)

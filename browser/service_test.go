@@ -73,7 +73,7 @@ func (s *service) publish(topic, id, body string, ahead time.Duration, opts ...d
 func (s *service) kill(topic, reason string, ids ...string) {
 	s.t.Helper()
 	for _, id := range ids {
-		s.publish(topic, id, fmt.Sprintf(`{"id":%q}`, id), 0)
+		s.publish(topic, id, fmt.Sprintf(`{"payment":%q,"amount":%d.90,"currency":"EUR"}`, id, 20+len(reason)), 0)
 	}
 	worker := s.queue()
 	fails := dueq.HandlerFunc(func(context.Context, *dueq.Event) error { return dueq.SkipRetry(errors.New(reason)) })
@@ -139,9 +139,17 @@ func (s *service) shop() {
 	s.fill("report.nightly", 3, func(i int) time.Duration { return time.Duration(i)*24*time.Hour + 5*time.Hour }, func(int) string { return "run" })
 	s.kill("payment.capture", "capture: dial tcp 10.0.4.12:8443: connect: connection refused",
 		"cap-7f31", "cap-7f38", "cap-8022", "cap-81aa", "cap-8c05")
-	s.busy("counter.flush", 40*time.Millisecond, nil)
-	s.busy("webhook.retry", 120*time.Millisecond, errors.New("POST https://example.com/hooks/3: 503 Service Unavailable"))
-	s.busy("order.close", 300*time.Millisecond, nil)
+	if err := s.q.Pause(s.t.Context(), "invoice.export"); err != nil {
+		s.t.Fatal(err)
+	}
+	s.fill("invoice.export", 14, func(i int) time.Duration { return -time.Duration(i) * time.Minute }, func(i int) string {
+		return fmt.Sprintf(`{"invoice":"2026-%04d","format":"pdf"}`, 310+i)
+	})
+	first, second := s.queue(), s.queue()
+	s.busy(first, "counter.flush", 40*time.Millisecond, 20*time.Millisecond, nil)
+	s.busy(first, "order.close", 300*time.Millisecond, 50*time.Millisecond, nil)
+	s.busy(second, "webhook.retry", 120*time.Millisecond, 900*time.Millisecond,
+		errors.New("POST https://example.com/hooks/3: 503 Service Unavailable"))
 }
 
 func (s *service) fill(topic string, n int, ahead func(i int) time.Duration, body func(i int) string) {
@@ -155,14 +163,13 @@ func (s *service) fill(topic string, n int, ahead func(i int) time.Duration, bod
 	}
 }
 
-// busy has events of a topic published about so often, and handled; a tenth of
-// the attempts fails, if there is a reason.
-func (s *service) busy(topic string, every time.Duration, reason error) {
+// busy has events of a topic published about so often, and handled by a worker
+// within some time; a tenth of the attempts fails, if there is a reason.
+func (s *service) busy(worker *dueq.Queue, topic string, every, takes time.Duration, reason error) {
 	s.t.Helper()
-	worker := s.queue()
 	err := worker.Subscribe(topic, dueq.HandlerFunc(func(ctx context.Context, _ *dueq.Event) error {
 		select {
-		case <-time.After(rand.N(20 * time.Millisecond)):
+		case <-time.After(rand.N(takes)):
 		case <-ctx.Done():
 		}
 		if reason != nil && rand.IntN(10) == 0 {

@@ -12,6 +12,7 @@ import (
 const (
 	chartWidth  = 300.0
 	chartHeight = 100.0
+	steps       = 50 // of rates
 )
 
 // line is a curve in the chart's box: a path for SVG, and the same closed along
@@ -43,55 +44,67 @@ func (f frame) x(t time.Time) float64 {
 	return max(0, chartWidth*(1-f.End.Sub(t).Seconds()/f.Len.Seconds()))
 }
 
-// curve draws values into a frame; where there is none it has gaps.
+// curve draws values into a frame, over the points that have one.
 func curve(points []point, f frame, top float64, value func(point) (float64, bool)) line {
-	var path, area strings.Builder
+	var path strings.Builder
 	begin, last := 0.0, 0.0
-	drawing := false
-	end := func() {
-		if drawing {
-			fmt.Fprintf(&area, "L%.1f %.1fL%.1f %.1fZ", last, chartHeight, begin, chartHeight)
-		}
-		drawing = false
-	}
 	for _, p := range points {
 		v, ok := value(p)
 		if !ok {
-			end()
 			continue
 		}
 		x, y := f.x(p.At), chartHeight*(1-min(max(v/top, 0), 1))
-		if !drawing {
+		if path.Len() == 0 {
 			begin = f.x(p.At.Add(-p.Took)) // it was so all the time since the sample before
 			fmt.Fprintf(&path, "M%.1f %.1f", begin, y)
-			fmt.Fprintf(&area, "M%.1f %.1f", begin, y)
-			drawing = true
 		}
 		fmt.Fprintf(&path, "L%.1f %.1f", x, y)
-		fmt.Fprintf(&area, "L%.1f %.1f", x, y)
 		last = x
 	}
-	end()
-	return line{path.String(), area.String()}
+	if path.Len() == 0 {
+		return line{}
+	}
+	area := fmt.Sprintf("%sL%.1f %.1fL%.1f %.1fZ", path.String(), last, chartHeight, begin, chartHeight)
+	return line{path.String(), area}
 }
 
 // rates is a chart of what was published, handled and failed a second.
 type rates struct {
 	Published, Handled, Failed line
 	Top                        float64 // events a second
+	Idle                       bool    // nothing happened
 	Len                        time.Duration
 }
 
 func newRates(points []point, f frame) rates {
+	points = coarse(points, f.Len/steps)
 	top := 0.0
 	for _, p := range points {
 		top = max(top, p.Published, p.Handled, p.Failed)
 	}
-	r := rates{Top: roundUp(max(top, 1)), Len: f.Len}
+	r := rates{Top: roundUp(max(top, 1)), Idle: top == 0, Len: f.Len}
 	r.Published = curve(points, f, r.Top, func(p point) (float64, bool) { return p.Published, true })
 	r.Handled = curve(points, f, r.Top, func(p point) (float64, bool) { return p.Handled, true })
 	r.Failed = curve(points, f, r.Top, func(p point) (float64, bool) { return p.Failed, true })
 	return r
+}
+
+// coarse joins the points of each step, whose rates it averages.
+func coarse(points []point, step time.Duration) []point {
+	var all []point
+	for _, p := range points {
+		if n := len(all); n > 0 && all[n-1].At.Truncate(step).Equal(p.At.Truncate(step)) {
+			sum := &all[n-1]
+			mean := func(a, b float64) float64 {
+				return (a*sum.Took.Seconds() + b*p.Took.Seconds()) / (sum.Took + p.Took).Seconds()
+			}
+			sum.Published, sum.Handled, sum.Failed = mean(sum.Published, p.Published), mean(sum.Handled, p.Handled), mean(sum.Failed, p.Failed)
+			sum.At, sum.Took = p.At, sum.Took+p.Took
+			continue
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 // roundUp is the next number of the form 1, 2 or 5 times a power of ten.
@@ -109,6 +122,7 @@ func roundUp(v float64) float64 {
 type lateness struct {
 	P50, P99 line
 	Ticks    []time.Duration // at equal distances, the largest first
+	Grid     string          // a path with a line for each
 	Len      time.Duration
 	Now      point // the latest with deliveries
 }
@@ -131,6 +145,9 @@ func newLateness(points []point, f frame) *lateness {
 		l.Ticks = append(l.Ticks, time.Duration(math.Round(math.Pow(10, decade)*1e6)))
 	}
 	slices.Reverse(l.Ticks)
+	for i := range l.Ticks {
+		l.Grid += fmt.Sprintf("M0 %.1fH%.0f", chartHeight*float64(i)/(high-low), chartWidth)
+	}
 	l.P50 = curve(points, f, high-low, func(p point) (float64, bool) { return magnitude(p.P50) - low, p.Deliveries > 0 })
 	l.P99 = curve(points, f, high-low, func(p point) (float64, bool) { return magnitude(p.P99) - low, p.Deliveries > 0 })
 	return l

@@ -2,12 +2,15 @@ package dashboard
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/dueq-io/dueq"
 )
+
+var errChecking = errors.New("a check is running already")
 
 // checkData is the page of the audit.
 type checkData struct {
@@ -81,6 +84,12 @@ func (d *dashboard) repair(r *http.Request) (*page, error) {
 
 // audit audits one topic or all, and shows what was found.
 func (d *dashboard) audit(r *http.Request, do func(context.Context, string) (*dueq.Report, error)) (*page, error) {
+	if do != nil {
+		if !d.checking.TryLock() {
+			return nil, errChecking
+		}
+		defer d.checking.Unlock()
+	}
 	topics, err := d.q.Topics(r.Context())
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ package dashboard
 
 import (
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -61,6 +62,8 @@ type dashboard struct {
 	opts    Options
 	sampler *sampler
 	streams atomic.Int64 // that are open
+
+	checking sync.Mutex // held by the check that runs
 }
 
 // New is a dashboard for a queue.

@@ -21,7 +21,7 @@ type eventData struct {
 }
 
 func (d *dashboard) event(r *http.Request) (*page, error) {
-	info, err := d.q.Get(r.Context(), r.FormValue("topic"), strings.TrimSpace(r.FormValue("id")))
+	info, err := d.q.Get(r.Context(), r.FormValue("topic"), r.FormValue("id"))
 	if err != nil {
 		return nil, err
 	}

@@ -18,3 +18,6 @@ var Add = (*history).add
 
 // MaxPoints is the most points of a history.
 const MaxPoints = maxPoints
+
+// Coarse is coarse.
+var Coarse = coarse

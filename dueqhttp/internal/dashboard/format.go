@@ -30,11 +30,14 @@ func rate(perSecond float64) string {
 		return "0"
 	case perSecond < 0.1:
 		return "<0.1"
-	case perSecond < 10:
+	case perSecond < 9.95:
 		return strconv.FormatFloat(perSecond, 'f', 1, 64)
 	}
 	return count(int(math.Round(perSecond)))
 }
+
+// tick is a number beside an axis.
+func tick(v float64) string { return strings.TrimSuffix(rate(v), ".0") }
 
 // span is a duration in at most two units.
 func span(d time.Duration) string {

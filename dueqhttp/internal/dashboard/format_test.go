@@ -22,6 +22,7 @@ func TestFormats(t *testing.T) {
 		{dashboard.Rate(0), "0"},
 		{dashboard.Rate(0.01), "<0.1"},
 		{dashboard.Rate(3.14), "3.1"},
+		{dashboard.Rate(9.99), "10"},
 		{dashboard.Rate(12345.6), "12,346"},
 		{dashboard.Span(0), "0 s"},
 		{dashboard.Span(time.Microsecond), "<1 ms"},
@@ -89,5 +90,28 @@ func TestHistory(t *testing.T) {
 	at = at.Add(time.Hour) // nobody looked
 	if points = dashboard.Add(&h, at, stats); len(points) != 1 {
 		t.Errorf("%d points of the last five minutes, want 1", len(points))
+	}
+}
+
+func TestCoarse(t *testing.T) {
+	t.Parallel()
+	var h dashboard.History
+	at := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	dashboard.Add(&h, at, dueq.Stats{})
+	published := 0
+	for i := range 30 { // 0, 10, 20 a second, and so on anew
+		at = at.Add(2 * time.Second)
+		published += i % 3 * 20
+		dashboard.Add(&h, at, dueq.Stats{Published: published})
+	}
+	points := dashboard.Add(&h, at, dueq.Stats{})
+	coarse := dashboard.Coarse(points, 6*time.Second)
+	if len(points) != 30 || len(coarse) != 11 {
+		t.Fatalf("%d points of %d, want 11 of 30", len(coarse), len(points))
+	}
+	for _, p := range coarse[1:10] {
+		if p.Published != 10 || p.Took != 6*time.Second {
+			t.Errorf("%v events a second in %v, want 10 in 6 s", p.Published, p.Took)
+		}
 	}
 }

@@ -53,8 +53,7 @@ func (h *history) add(at time.Time, stats dueq.Stats) []point {
 	if p.Deliveries > 0 {
 		p.P50, p.P99 = lateness.Quantile(0.5), lateness.Quantile(0.99)
 	}
-	// Earlier points were handed out: they stay as they are.
-	h.points = append(h.points[:len(h.points):len(h.points)], p)
+	h.points = append(h.points, p) // those that were handed out stay as they are
 	from := 0
 	for from < len(h.points) && (len(h.points)-from > maxPoints || at.Sub(h.points[from].At) > window) {
 		from++

@@ -54,7 +54,7 @@ type troubleData struct {
 
 func parseTemplates() map[string]*template.Template {
 	frame := template.Must(template.New("frame.html").Funcs(template.FuncMap{
-		"asset": asset, "count": count, "rate": rate, "span": span, "bytes": bytesOf,
+		"asset": asset, "count": count, "rate": rate, "tick": tick, "span": span, "bytes": bytesOf,
 		"stamp": stamp, "iso": iso, "input": inputTime, "relative": relative, "excerpt": excerpt, "link": with,
 	}).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html"))
 	files, err := templateFiles.ReadDir("templates/pages")
@@ -79,6 +79,9 @@ func (d *dashboard) page(needed access.Level, view func(*http.Request) (*page, e
 		if r.Method == http.MethodGet && r.Header.Get("Accept") == eventStream {
 			d.stream(w, r, view)
 			return
+		}
+		if r.Method == http.MethodPost {
+			takeYourTime(w)
 		}
 		p, err := view(r)
 		if err != nil {
@@ -158,6 +161,9 @@ func trouble(r *http.Request, err error) (*page, int) {
 		title, data.Status, data.Advice = "Not allowed", http.StatusForbidden, "Nothing was changed. Log in with a token that allows everything."
 	case errors.Is(err, errForeign):
 		title, data.Status, data.Advice = "Not allowed", http.StatusForbidden, "Nothing was changed. Open the dashboard itself, and try again there."
+	case errors.Is(err, errChecking):
+		title, data.Status, data.Advice = "One at a time", http.StatusConflict, "Nothing was changed. Try again when it has ended."
+		data.Back, data.Label = "check", "Check"
 	case errors.Is(err, dueq.ErrNotFound):
 		title, data.Status = "No such event", http.StatusNotFound
 		data.Advice = "An event is gone once it was handled or cancelled. Ids are case-sensitive."

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/dueqhttp/internal/dashboard"
 )
 
@@ -162,4 +163,20 @@ func TestViewersShareSamples(t *testing.T) {
 	if n := s.env.Mini.CommandCount() - before; n != 0 {
 		t.Errorf("%d commands for what was known", n)
 	}
+}
+
+// TestLateness watches deliveries come in.
+func TestLateness(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, dashboard.Options{Every: 5 * time.Millisecond})
+	s.publish("orders", "before", "x", time.Hour)
+	server := serve(t, s)
+	page := listen(t, server, "topic?topic=orders")
+	page.until("page", "No delivery while this page was open")
+	worker := newQueue(t, s.env)
+	if err := worker.Subscribe("orders", dueq.HandlerFunc(func(context.Context, *dueq.Event) error { return nil })); err != nil {
+		t.Fatal(err)
+	}
+	s.publish("orders", "a", "x", 0)
+	page.until("page", `<span class="p99">p99 <b>`)
 }

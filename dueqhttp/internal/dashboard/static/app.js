@@ -48,6 +48,9 @@
     dialog.showModal();
   });
 
+  // waiting is set when a part of the page was left as it is, for it is in use.
+  let waiting = false;
+
   // morph makes one node look like another and keeps what it can of it, so that
   // focus, input and scroll positions stay.
   function morph(from, to) {
@@ -60,7 +63,10 @@
       from.data = to.data;
       return;
     }
-    if (inUse(from)) return;
+    if (inUse(from)) {
+      waiting = true;
+      return;
+    }
     for (const { name, value } of to.attributes) {
       if (name !== 'open' && from.getAttribute(name) !== value) from.setAttribute(name, value);
     }
@@ -127,11 +133,12 @@
       source = new EventSource(location.pathname + location.search);
       source.addEventListener('page', (event) => {
         failures = 0;
-        say('live', 'Live');
+        waiting = false;
         const fresh = document.createElement('template');
         fresh.innerHTML = event.data;
         prepare(fresh.content);
         morphChildren(main, fresh.content);
+        say('live', waiting ? 'Live, but for what you point at' : 'Live');
       });
       source.addEventListener('trouble', (event) => say('trouble', 'Not updating: ' + event.data));
       source.addEventListener('error', () => {
