@@ -146,7 +146,7 @@ func (s *served) claim(topic string) (receipt string) {
 
 func TestServe(t *testing.T) {
 	t.Parallel()
-	s := serve(t)
+	s := serve(t, "--drain-delay", "10ms")
 	s.want(200, `"ephemeral":true`, "GET", "/readyz", "")
 	s.want(200, `"ephemeral":true`, "GET", "/v1", "")
 	s.want(201, `"id":"a"`, "POST", "/v1/topics/t/events", `{"id": "a", "body": 1}`)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/internal/redistest"
 )
@@ -161,26 +163,27 @@ func TestCallerGoesAway(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		s := newService(t, env)
-		for range 5 {
-			ctx, cancel := context.WithCancel(t.Context())
-			r, err := http.NewRequestWithContext(ctx, "POST", s.url+"/v1/topics/t/claim", strings.NewReader(`{"wait": "1m"}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header.Set("Authorization", "Bearer "+s.token)
-			r.Header.Set("Content-Type", "application/json")
-			ended := make(chan struct{})
-			go func() {
-				defer close(ended)
-				if res, err := http.DefaultClient.Do(r); err == nil {
-					_, _ = io.Copy(io.Discard, res.Body)
-					_ = res.Body.Close()
-				}
-			}()
-			until(t, "a claim that waits", func() bool { return s.uses("t") })
-			cancel()
-			<-ended
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, "POST", s.url+"/v1/topics/t/claim", strings.NewReader(`{"wait": "1m"}`))
+		if err != nil {
+			t.Fatal(err)
 		}
+		r.Header.Set("Authorization", "Bearer "+s.token)
+		r.Header.Set("Content-Type", "application/json")
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if res, err := http.DefaultClient.Do(r); err == nil {
+				_, _ = io.Copy(io.Discard, res.Body)
+				_ = res.Body.Close()
+			}
+		}()
+		until(t, "a claim that waits", func() bool { return s.uses("t") })
+		cancel()
+		<-ended
+		until(t, "the service has noticed", func() bool {
+			return s.log.FilterField(zap.Int("status", 499)).Len() == 1
+		})
 		s.want(201, nil, "POST", "/v1/topics/t/events", `{"id": "e"}`)
 		if got := s.claim(`{"wait": "30s"}`); len(got) != 1 || got[0].Attempt != 1 {
 			t.Errorf("claimed %+v", got)

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/dueqhttp"
 	"github.com/dueq-io/dueq/internal/redistest"
@@ -28,6 +31,7 @@ type service struct {
 	h     *dueqhttp.Handler
 	url   string
 	token string // that the caller sends
+	log   *observer.ObservedLogs
 }
 
 // newService starts a service on env; nil is a miniredis of its own.
@@ -40,7 +44,10 @@ func newService(t testing.TB, env *redistest.Env) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := dueqhttp.New(q, dueqhttp.Options{Tokens: []string{fullToken}, ReadTokens: []string{readToken}, MaxBody: maxBody})
+	core, log := observer.New(zap.InfoLevel)
+	h, err := dueqhttp.New(q, dueqhttp.Options{
+		Tokens: []string{fullToken}, ReadTokens: []string{readToken}, MaxBody: maxBody, Logger: zap.New(core),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +58,7 @@ func newService(t testing.TB, env *redistest.Env) *service {
 		http.DefaultClient.CloseIdleConnections()
 		_ = q.ShutDown(t.Context()) // the context has ended: what is held goes back at once
 	})
-	return &service{t: t, env: env, q: q, h: h, url: server.URL, token: fullToken}
+	return &service{t: t, env: env, q: q, h: h, url: server.URL, token: fullToken, log: log}
 }
 
 // answer is what came back.
