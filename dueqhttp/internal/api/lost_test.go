@@ -1,10 +1,12 @@
 package api_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -73,6 +75,37 @@ func TestAnswerLost(t *testing.T) {
 	if got := want(t, a, 200, "/v1/topics/t/claim", `{"wait": "1m"}`); !strings.Contains(got, `"attempt":1`) {
 		t.Errorf("claimed %s", got)
 	}
+}
+
+// hangingUp is a connection whose other end hangs up once it has the answer.
+type hangingUp struct {
+	http.ResponseWriter
+	hangUp func()
+}
+
+func (h hangingUp) Write(text []byte) (int, error) {
+	defer h.hangUp()
+	return h.ResponseWriter.Write(text)
+}
+
+// A caller that hangs up as soon as it has its events keeps them.
+func TestCallerHangsUp(t *testing.T) {
+	t.Parallel()
+	a, q := newAPI(t, dueq.Options{})
+	want(t, a, 201, "/v1/topics/t/events", `{}`)
+	ctx, hangUp := context.WithCancel(t.Context())
+	r := httptest.NewRequestWithContext(ctx, "POST", "/v1/topics/t/claim", strings.NewReader(`{"wait": "1m"}`))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	a.ServeHTTP(hangingUp{w, hangUp}, r)
+	if stats, err := q.Stats(t.Context(), "t"); err != nil || stats.Leased != 1 {
+		t.Errorf("%+v, %v", stats, err)
+	}
+	receipt := regexp.MustCompile(`"receipt":"([^"]+)"`).FindStringSubmatch(w.Body.String())
+	if receipt == nil {
+		t.Fatalf("claimed %s", w.Body)
+	}
+	want(t, a, 204, "/v1/deliveries/"+receipt[1]+"/ack", `{}`)
 }
 
 // What does not fit into one answer goes back.

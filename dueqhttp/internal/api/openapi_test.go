@@ -25,6 +25,8 @@ import (
 type openAPI struct {
 	spec *openapi3.T
 	mux  *http.ServeMux // says which operation a request means
+
+	mu sync.Mutex // the validator compiles schemas as it needs them, in maps that all share
 }
 
 var theDocument = sync.OnceValues(readOpenAPI)
@@ -77,6 +79,8 @@ func (o *openAPI) route(r *http.Request) (*routers.Route, map[string]string) {
 
 // check holds an answer against the document, and the request too if it was taken.
 func (o *openAPI) check(r *http.Request, sent []byte, res *http.Response, got []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	ctx := r.Context()
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	route, params := o.route(r)
