@@ -17,7 +17,7 @@ import (
 type line struct {
 	Line   int
 	ID     string
-	Error  *problem
+	Error  *refusal
 	Done   *bool
 	Stored int
 	Failed int

@@ -94,7 +94,7 @@ func TestSettleMany(t *testing.T) {
 		Failed  int
 		Results []struct {
 			Receipt string
-			Error   *problem
+			Error   *refusal
 		}
 	},
 	) {

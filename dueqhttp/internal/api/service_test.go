@@ -121,17 +121,17 @@ func (s *service) want(status int, out any, method, path, body string, headers .
 	return got
 }
 
-// problem is an error of the service.
-type problem struct {
+// refusal is an error of the service.
+type refusal struct {
 	Type, Title, Detail, Field, ID string
 	Status                         int
 	RequestID                      string `json:"request_id"`
 }
 
 // refused makes a call that has to fail with a problem of the kind.
-func (s *service) refused(status int, kind, method, path, body string, headers ...string) problem {
+func (s *service) refused(status int, kind, method, path, body string, headers ...string) refusal {
 	s.t.Helper()
-	var p problem
+	var p refusal
 	got := s.want(status, &p, method, path, body, headers...)
 	if !strings.HasSuffix(p.Type, "#"+kind) || p.Status != status || p.Detail == "" || p.Title == "" ||
 		p.RequestID != got.header.Get("X-Request-Id") || got.header.Get("Content-Type") != "application/problem+json" {
