@@ -45,7 +45,7 @@ func problemOf(err error) *problem.Problem {
 	} {
 		if errors.Is(err, c.is) {
 			p = c.kind.New("%s", text(err))
-			if c.is == dueq.ErrOutcomeUnknown { // what it wraps may have addresses in it
+			if c.kind == problem.OutcomeUnknown { // what it wraps may have addresses in it
 				p.Detail = "Redis was sent the call, and its answer did not come"
 			}
 			break
