@@ -38,10 +38,6 @@ type Options struct {
 	// Streams is the most pages that are kept up to date at once.
 	// Defaults to 100.
 	Streams int
-
-	// Version is shown at the foot of every page.
-	// Defaults to "": none.
-	Version string
 }
 
 func (o Options) withDefaults() Options {

@@ -36,7 +36,6 @@ type page struct {
 	Access    access.Level
 	LoggedIn  bool
 	Ephemeral bool
-	Version   string
 	Notice    string
 	Now       time.Time
 }
@@ -129,7 +128,7 @@ func (d *dashboard) render(w http.ResponseWriter, r *http.Request, status int, p
 func (d *dashboard) execute(r *http.Request, name string, p *page) ([]byte, error) {
 	_, err := r.Cookie(access.Cookie)
 	p.LoggedIn = err == nil
-	p.Access, p.Ephemeral, p.Version, p.Now = d.opts.Tokens.Level(r), d.opts.Ephemeral, d.opts.Version, time.Now()
+	p.Access, p.Ephemeral, p.Now = d.opts.Tokens.Level(r), d.opts.Ephemeral, time.Now()
 	var text bytes.Buffer
 	if err := templates[p.name].ExecuteTemplate(&text, name, p); err != nil {
 		return nil, fmt.Errorf("render page %q: %w", p.name, err)

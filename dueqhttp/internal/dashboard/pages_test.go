@@ -21,8 +21,8 @@ const evil = `"><script>alert(1)</script><img src=x onerror=alert(2)>`
 
 func TestEmptyQueue(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, dashboard.Options{Version: "v1.2.3"})
-	s.get("").want(t, http.StatusOK, "Nothing here yet", "dueq publish", "v1.2.3")
+	s := newSite(t, dashboard.Options{})
+	s.get("").want(t, http.StatusOK, "Nothing here yet", "dueq publish")
 	s.get("topic?topic=none").want(t, http.StatusOK, "No events yet")
 	s.get("check").want(t, http.StatusOK, "no topics to check")
 }
