@@ -46,6 +46,7 @@ func serveProcess(t *testing.T, env []string, args ...string) *process {
 	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // an error says that it has ended
+		_ = p.exit()
 		s.client.CloseIdleConnections()
 	})
 	if err != nil {
