@@ -119,21 +119,3 @@ func (d *dashboard) audit(r *http.Request, do func(context.Context, string) (*du
 	data.Took = time.Since(began)
 	return &page{name: "check", Title: "Check", Nav: "check", Data: data}, nil
 }
-
-// sessionsData is the page of the processes that subscribe.
-type sessionsData struct {
-	Sessions []dueq.Session
-	Held     int // events, by all of them
-}
-
-func (d *dashboard) sessions(r *http.Request) (*page, error) {
-	sessions, err := d.q.Sessions(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	data := sessionsData{Sessions: sessions}
-	for _, s := range sessions {
-		data.Held += s.Held
-	}
-	return &page{name: "sessions", Title: "Sessions", Nav: "sessions", Live: true, Data: data}, nil
-}

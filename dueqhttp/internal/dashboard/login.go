@@ -1,19 +1,11 @@
 package dashboard
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 
 	"github.com/dueq-io/dueq/dueqhttp/internal/access"
 	"github.com/dueq-io/dueq/dueqhttp/internal/problem"
-)
-
-var (
-	errNoToken  = errors.New("you are not logged in, or your token is no longer valid")
-	errReadOnly = errors.New("your token only allows reading")
-	errForeign  = errors.New("the request came from another site")
-	errNowhere  = errors.New("there is no such page")
 )
 
 type loginData struct {
