@@ -29,8 +29,9 @@ type arena struct {
 	serverMu sync.Mutex // held while the server is down
 	server   *server
 	memory   sync.Mutex // held while the server's memory is limited
-	links    []*link
+	links    []*link    // of the places, then the operator's
 	places   []*place
+	operator *operator
 
 	mu       sync.Mutex
 	breaches []string // of conservation, and workers that ended by themselves
@@ -115,12 +116,15 @@ func (a *arena) setUp(ctx context.Context) error {
 	if a.server, err = startServer(ctx, a.dir); err != nil {
 		return err
 	}
-	for i := range a.workers {
+	for i := range a.workers + 1 {
 		l, err := newLink(linkName(i), a.server.addr())
 		if err != nil {
 			return err
 		}
 		a.links = append(a.links, l)
+	}
+	if a.operator, err = newOperator(a.links[a.workers].addr(), a.history); err != nil {
+		return err
 	}
 	for i := range a.workers {
 		p := &place{index: i}
@@ -153,6 +157,7 @@ func (a *arena) assail(ctx context.Context) {
 	var steps, watchers sync.WaitGroup
 	watchers.Go(func() { a.watch(ctx, start) })
 	watchers.Go(func() { a.feel(ctx) })
+	watchers.Go(func() { a.operator.work(ctx) })
 	if len(a.faults) > 0 {
 		steps.Go(func() { a.relax(ctx, start) })
 	}
@@ -254,6 +259,7 @@ func (a *arena) drain(ctx context.Context) {
 	}()
 	fmt.Fprintln(a.progress, "chaos: no more faults, no more events; draining")
 	for a.conserve(ctx) != 0 && pause(ctx, 200*time.Millisecond) {
+		a.operator.resumeAll(ctx)
 		select {
 		case <-a.failed:
 			cancel()
@@ -275,6 +281,9 @@ func (a *arena) close() error {
 			}
 			p.proc.kill()
 		}
+	}
+	if a.operator != nil {
+		a.operator.close()
 	}
 	for _, l := range a.links {
 		l.cut()

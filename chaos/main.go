@@ -137,12 +137,16 @@ Starts a redis-server with an append-only file, worker processes that each reach
 it through a proxy of their own, and load: events of several topics that are
 published one by one and in batches, under ids of their own and under kept and
 replaced keys, cancelled and rescheduled, and whose handlers succeed, fail, panic,
-are slow and give up. The lease is 2 s. Then it makes faults, by a plan that only
+are slow and give up. Of each worker's topics one has no handlers: its events are
+claimed, and acked, retried, failed, given back, extended, acked too late, or left
+to their visibility time. An operator pauses topics and resumes them, requeues
+what is dead, and lists events. The lease is 2 s. Then it makes faults, by a plan that only
 the seed decides. At the end it makes no more of them, waits until all that is due
 is handled, and checks the histories of all processes: nothing lost, nothing early,
 one holder at a time, nothing after a cancel, nothing twice but for a fault that
-excuses it, and attempts counted right; meanwhile, again and again, that every id
-in Redis lies in exactly one place.
+excuses it, nothing while its topic is paused, no claim that ends before its time,
+and attempts counted right; meanwhile, again and again, that every id in Redis lies
+in exactly one place.
 
 In the second third of the time Redis syncs its file once a second instead of
 always: what it may lose then is counted, and not a violation.

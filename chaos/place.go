@@ -29,6 +29,13 @@ type place struct {
 // linkName is also how faults name all workers that run in one place.
 func linkName(i int) string { return fmt.Sprint("w", i) }
 
+// pulled are the topics that the place's worker consumes: one, another one after
+// each restart, and not the one that the next place's does.
+func (p *place) pulled() []string {
+	n := (p.index + p.born) % len(topics)
+	return topics[n : n+1]
+}
+
 // begin starts a worker in a place. The caller holds its mu, if faults are made.
 func (a *arena) begin(p *place) error {
 	p.born++
@@ -39,7 +46,7 @@ func (a *arena) begin(p *place) error {
 	}
 	config, err := json.Marshal(workerConfig{
 		Name: p.name, Addr: a.links[p.index].addr(), Rate: rate,
-		History: filepath.Join(a.dir, p.name+history.Ext),
+		History: filepath.Join(a.dir, p.name+history.Ext), Pulled: p.pulled(),
 	})
 	if err != nil {
 		return err

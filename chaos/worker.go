@@ -9,6 +9,7 @@ import (
 	"io"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -45,8 +46,9 @@ var topics = []string{"orders", "mails", "counters"}
 type workerConfig struct {
 	Name    string
 	Addr    string
-	History string // its file
-	Rate    int    // events/s to publish
+	History string   // its file
+	Rate    int      // events/s to publish
+	Pulled  []string // topics that it consumes; to the others it subscribes
 }
 
 // worker is a process that publishes and handles.
@@ -92,10 +94,11 @@ func (w *worker) work(ctx context.Context, stdin io.Reader) error {
 	if err != nil {
 		return err
 	}
-	for _, topic := range topics {
-		if err := w.queue.Subscribe(topic, dueq.HandlerFunc(w.handle)); err != nil {
-			return err
-		}
+	var loops sync.WaitGroup
+	hands, empty := context.WithCancel(context.Background()) // of those who hold claimed events
+	defer empty()
+	if err := w.serve(hands, &loops); err != nil {
+		return err
 	}
 	load, endLoad := context.WithCancel(ctx)
 	defer endLoad()
@@ -109,7 +112,6 @@ func (w *worker) work(ctx context.Context, stdin io.Reader) error {
 		}
 		close(orphaned)
 	}()
-	var loops sync.WaitGroup
 	loops.Go(func() { w.load(load) })
 	loops.Go(func() { w.watch(ctx) })
 	select {
@@ -118,8 +120,30 @@ func (w *worker) work(ctx context.Context, stdin io.Reader) error {
 		return errors.New("the program that started this worker is gone")
 	}
 	w.shutDown()
+	empty()
 	loops.Wait()
 	return rdb.Close()
+}
+
+// serve subscribes to topics and consumes others, in loops that end once the queue
+// is shut down and hands has ended.
+func (w *worker) serve(hands context.Context, loops *sync.WaitGroup) error {
+	for _, topic := range topics {
+		if !slices.Contains(w.Pulled, topic) {
+			if err := w.queue.Subscribe(topic, dueq.HandlerFunc(w.handle)); err != nil {
+				return err
+			}
+			continue
+		}
+		consumer, err := w.queue.Consume(topic)
+		if err != nil {
+			return err
+		}
+		for range claimers {
+			loops.Go(func() { w.pull(hands, consumer, loops) })
+		}
+	}
+	return nil
 }
 
 // shutDown ends the queue, and records whether Redis has all outcomes.

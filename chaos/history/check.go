@@ -8,7 +8,7 @@ import (
 
 // Violation is a guarantee that was not kept.
 type Violation struct {
-	Rule    string   `json:"rule"` // loss, early, holder, change, cancel, duplicate, attempt, origin, stuck
+	Rule    string   `json:"rule"` // loss, early, holder, change, cancel, duplicate, attempt, origin, stuck, lease, pause, requeue, list
 	Topic   string   `json:"topic"`
 	ID      string   `json:"id"`
 	Text    string   `json:"text"`
@@ -33,8 +33,15 @@ type Result struct {
 	Unfinished  int `json:"unfinished"` // deliveries whose process died
 	Persisted   int `json:"persisted"`
 	Duplicates  int `json:"duplicates"` // deliveries after an ack, all excused by a fault
+	Claimed     int `json:"claimed"`    // deliveries to consumers, of those above
+	Lapsed      int `json:"lapsed"`     // of these, those whose visibility time passed
+	Released    int `json:"released"`   // of these, those given back
+	Late        int `json:"late"`       // outcomes of consumers that came too late
 	Cancelled   int `json:"cancelled"`
 	Rescheduled int `json:"rescheduled"`
+	Pauses      int `json:"pauses"`   // of a topic, that it was for certain
+	Requeued    int `json:"requeued"` // dead events, by the operator
+	Listed      int `json:"listed"`   // events on pages
 	Dead        int `json:"dead"`
 	Waiting     int `json:"waiting"`
 	Lost        int `json:"lost"` // stored, and undone by a server that does not keep everything
@@ -75,7 +82,11 @@ func Check(records []Record) *Result {
 		c.changes(e)
 		c.duplicates(e)
 		c.attempts(e)
+		c.claims(e)
+		c.stillDead(e, ix.desk)
+		c.paused(e, ix.desk)
 	}
+	c.lists(ix)
 	for i := range min(len(c.result.Violations), maxShown) {
 		v := &c.result.Violations[i]
 		v.Records = evidence(records, v.Topic, v.ID)
@@ -98,6 +109,10 @@ func (c *checker) count(records []Record, ix *index) {
 			r.Faults[rec.Name]++
 		case Stalled:
 			r.Stalls++
+		case Requeued:
+			r.Requeued += rec.Count
+		case Seen:
+			r.Listed++
 		case Left:
 			switch rec.State {
 			case Dead:
@@ -144,13 +159,28 @@ func (r *Result) countRun(d *run) {
 		return
 	}
 	r.Delivered++
+	r.countPulled(d)
 	switch d.outcome {
 	case OK:
 		r.Acked++
 	case "":
 		r.Unfinished++
+	case Released:
+		r.Released++
 	default:
 		r.Failed++
+	}
+}
+
+func (r *Result) countPulled(d *run) {
+	if d.pulled() {
+		r.Claimed++
+	}
+	if d.lapsed {
+		r.Lapsed++
+	}
+	if d.settled == Refused {
+		r.Late++
 	}
 }
 

@@ -102,11 +102,13 @@ func (s *story) left(state string) {
 	s.add(60_000, history.Record{Proc: "chaos", Kind: history.Left, Topic: "t", ID: "x", Pub: "p", State: state})
 }
 
-// broken are histories in each of which one rule is broken.
-var broken = []struct {
+type brokenStory struct {
 	name, rule string
 	tell       func(s *story)
-}{
+}
+
+// broken are histories in each of which one rule is broken.
+var broken = []brokenStory{
 	{"never delivered", "loss", func(s *story) { s.stored() }},
 	{"only failed", "loss", func(s *story) {
 		s.stored()
@@ -273,7 +275,7 @@ var broken = []struct {
 
 func TestBroken(t *testing.T) {
 	t.Parallel()
-	for _, c := range broken {
+	for _, c := range slices.Concat(broken, brokenClaims, brokenDesks) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStory()
@@ -299,13 +301,15 @@ func rules(r *history.Result) []string {
 	return slices.Compact(names)
 }
 
-// sound are histories with a fault that excuses what happens in them.
-var sound = []struct {
+type soundStory struct {
 	name       string
 	duplicates int
 	lost       int
 	tell       func(s *story)
-}{
+}
+
+// sound are histories with a fault that excuses what happens in them.
+var sound = []soundStory{
 	{"no fault", 0, 0, func(s *story) {
 		s.stored()
 		s.run(100, 110, "a.1", 1, history.Failed)
@@ -471,7 +475,7 @@ var sound = []struct {
 
 func TestSound(t *testing.T) {
 	t.Parallel()
-	for _, c := range sound {
+	for _, c := range slices.Concat(sound, soundClaims, soundDesks) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStory()

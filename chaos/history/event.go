@@ -27,7 +27,16 @@ type run struct {
 	ended   bool    // its ctx had ended when it returned
 	endedAt int64   // when its ctx ended, if that is known
 	delay   int64   // ns until the retry, if its error asked for one
+
+	// What follows is of runs in a consumer's hand.
+	visible int64   // when the visibility time is over: forever if handlers run
+	settled Outcome // what its caller was told; "": nothing
+	told    int64   // when
+	lapsed  bool    // the visibility time ended it
 }
+
+// pulled reports whether a consumer claimed the event.
+func (r *run) pulled() bool { return r.Visible > 0 }
 
 // failed reports whether the run has used up an attempt by itself.
 func (r *run) failed() bool { return (r.outcome == Failed || r.outcome == Skip) && !r.ended }
@@ -35,7 +44,8 @@ func (r *run) failed() bool { return (r.outcome == Failed || r.outcome == Skip) 
 // final reports whether there should be no run after this one.
 func (r *run) final() bool { return r.failed() && (r.outcome == Skip || r.Attempt >= r.Max) }
 
-// change is a cancel or a reschedule.
+// change is a cancel or a reschedule, or a requeue that the event may have met
+// when it was dead.
 type change struct {
 	Record
 	span
@@ -63,11 +73,11 @@ func (e *event) kept(name string, from, to int64) bool {
 	return false
 }
 
-// moved reports whether a reschedule may have had its effect in the given
-// stretch.
+// moved reports whether a reschedule or a requeue may have had its effect in the
+// given stretch.
 func (e *event) moved(from, to int64) bool {
 	for _, c := range e.changes {
-		if c.Kind == Reschedule && c.outcome != Refused && c.meets(from, to) {
+		if c.Kind != Cancel && c.outcome != Refused && c.meets(from, to) {
 			return true
 		}
 	}
@@ -90,13 +100,14 @@ type index struct {
 	list   []*publication
 	runs   map[opKey]*run
 	open   map[opKey]*change
+	desk   *desk
 	x      *excuses
 }
 
 func newIndex(records []Record, x *excuses) *index {
 	ix := &index{
 		events: make(map[key]*event), pubs: make(map[string]*publication),
-		runs: make(map[opKey]*run), open: make(map[opKey]*change), x: x,
+		runs: make(map[opKey]*run), open: make(map[opKey]*change), desk: newDesk(), x: x,
 	}
 	for _, r := range records {
 		ix.add(r)
@@ -113,6 +124,7 @@ func newIndex(records []Record, x *excuses) *index {
 		for _, r := range e.runs {
 			ix.close(r)
 		}
+		ix.desk.meet(e)
 	}
 	return ix
 }
@@ -146,14 +158,17 @@ func (ix *index) add(r Record) {
 			}
 		}
 	case Handle, Persist:
-		d := &run{Record: r, span: span{r.At, forever}, endedAt: forever}
+		d := &run{Record: r, span: span{r.At, forever}, endedAt: forever, visible: forever}
+		if d.pulled() {
+			d.visible = r.At + r.Visible*millisecond
+		}
 		ix.runs[opKey{r.Proc, r.Op}] = d
 		e := ix.event(r.Topic, r.ID)
 		e.runs = append(e.runs, d)
 		if p := ix.pubs[r.Pub]; p != nil && p.ID == "" { // its publisher was never told the id
 			p.ID = r.ID
 		}
-	case Handled, Persisted, ContextEnded:
+	case Handled, Persisted, ContextEnded, Extended, Settled:
 		ix.end(r)
 	case Cancel, Reschedule:
 		c := &change{Record: r, span: span{r.At, forever}, outcome: Unknown}
@@ -173,6 +188,8 @@ func (ix *index) add(r Record) {
 		if p := ix.pubs[r.Pub]; p != nil && p.ID == "" {
 			p.ID = r.ID
 		}
+	default:
+		ix.desk.add(r)
 	}
 }
 
@@ -182,11 +199,16 @@ func (ix *index) end(r Record) {
 	if d == nil {
 		return
 	}
-	if r.Kind == ContextEnded {
+	switch r.Kind {
+	case ContextEnded:
 		d.endedAt = min(d.endedAt, r.At)
-		return
+	case Extended:
+		d.visible = r.At + r.Visible*millisecond
+	case Settled:
+		d.settled, d.told, d.ended = r.Outcome, r.At, d.ended || r.Ended
+	default:
+		d.to, d.outcome, d.ended, d.delay = r.At, r.Outcome, r.Ended, r.Delay*millisecond
 	}
-	d.to, d.outcome, d.ended, d.delay = r.At, r.Outcome, r.Ended, r.Delay*1e6
 }
 
 // close ends a run that has not returned, with its process.
@@ -200,5 +222,8 @@ func (ix *index) close(r *run) {
 	}
 	if r.to > p.cut {
 		r.endedAt = min(r.endedAt, p.cut)
+	}
+	if r.pulled() && r.settled != OK && (r.outcome == "" || r.settled == Refused) {
+		r.lapse(p)
 	}
 }

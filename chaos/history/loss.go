@@ -118,12 +118,15 @@ func (c *checker) lostAck(r, n *run) string {
 	lease := c.x.lease(r.Proc)
 	p := c.x.procs[r.Proc]
 	switch {
+	case r.settled == OK: // nothing but the server can lose it
 	case r.ended || r.endedAt <= r.to:
 		return "its ctx had ended"
 	case p != nil && p.died >= r.from && p.died <= r.to+lease/2:
 		return "its process died"
 	case c.x.mayLose(r.Proc, r.from-lease, r.to+lease/2):
 		return "its process lost its session"
+	}
+	switch {
 	case c.x.mayBeStale(n.Proc, n.from):
 		return "the next process had lost its session"
 	case c.x.undone(r.to, n.from):

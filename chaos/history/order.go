@@ -51,7 +51,7 @@ func (c *checker) asked(e *event, r *run) bool {
 		}
 	}
 	for _, ch := range e.changes {
-		if ch.Kind == Reschedule && ch.outcome != Refused && ch.from <= r.from && ch.to >= after && ch.Due == r.Due {
+		if ch.Kind != Cancel && ch.outcome != Refused && ch.from <= r.from && ch.to >= after && ch.Due == r.Due {
 			return true
 		}
 	}

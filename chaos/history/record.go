@@ -24,11 +24,22 @@ const (
 	Cancelled    Kind = "cancelled"
 	Reschedule   Kind = "reschedule" // Due
 	Rescheduled  Kind = "rescheduled"
-	Handle       Kind = "handle" // Pub, Due, Attempt, Max
+	Requeue      Kind = "requeue"  // Due, Name: what the ids begin with; of all dead events of Topic
+	Requeued     Kind = "requeued" // Count
+	Handle       Kind = "handle"   // Pub, Due, Attempt, Max; if a consumer claimed it, Visible
+	Extended     Kind = "extended" // Visible, from then on; Op is that of the handle
 	Handled      Kind = "handled"
+	Settled      Kind = "settled" // what became of a consumer's Handled
 	Persist      Kind = "persist" // Pub, Attempt, Max
 	Persisted    Kind = "persisted"
 	ContextEnded Kind = "context" // the ctx of a handler ended; Op is the handler's
+
+	Pause   Kind = "pause" // Topic
+	Paused  Kind = "paused"
+	Resume  Kind = "resume"
+	Resumed Kind = "resumed"
+	List    Kind = "list" // Topic, State
+	Seen    Kind = "seen" // an event of a list, in its order: Pub, State, Due: when it is due or died; Op is the list's
 
 	Fault  Kind = "fault" // Name, Target ("": the server, and so everybody), Mode
 	Healed Kind = "healed"
@@ -44,11 +55,12 @@ type Outcome string
 
 // The outcomes. An operation without a second record has the outcome Unknown.
 const (
-	OK      Outcome = "ok"      // stored, done, handled
-	Refused Outcome = "refused" // for certain it had no effect
-	Unknown Outcome = "unknown" // it may have had an effect, now or later
-	Failed  Outcome = "failed"  // a handler's error or panic
-	Skip    Outcome = "skip"    // a handler's error that wants no more attempts
+	OK       Outcome = "ok"       // stored, done, handled
+	Refused  Outcome = "refused"  // for certain it had no effect
+	Unknown  Outcome = "unknown"  // it may have had an effect, now or later
+	Failed   Outcome = "failed"   // a handler's error or panic
+	Skip     Outcome = "skip"     // a handler's error that wants no more attempts
+	Released Outcome = "released" // given back by a consumer
 )
 
 // Faults by what they do to a process. Other names are faults that must not be
@@ -76,11 +88,14 @@ const (
 	None     = "none"     // everything is lost
 )
 
-// Where an event lies at the end.
+// Where an event lies: at the end, or when it is listed.
 const (
-	Dead    = "dead"
-	Waiting = "waiting" // its time has not come
-	Stuck   = "stuck"   // it is due, and nobody handles it
+	Dead      = "dead"
+	Waiting   = "waiting"   // at the end: its time has not come
+	Stuck     = "stuck"     // at the end: it is due, and nobody handles it
+	Scheduled = "scheduled" // when it is listed, as the others
+	Ready     = "ready"
+	Leased    = "leased"
 )
 
 // Record is one line of a history.
@@ -99,8 +114,10 @@ type Record struct {
 	Max     int    `json:"max,omitempty"` // attempts
 
 	Outcome Outcome `json:"outcome,omitempty"`
-	Ended   bool    `json:"ended,omitempty"` // the handler's ctx had ended when it returned
-	Delay   int64   `json:"delay,omitempty"` // ms
+	Ended   bool    `json:"ended,omitempty"`   // the handler's ctx had ended when it returned
+	Delay   int64   `json:"delay,omitempty"`   // ms
+	Visible int64   `json:"visible,omitempty"` // ms: a consumer's visibility time
+	Count   int     `json:"count,omitempty"`
 
 	Name   string `json:"name,omitempty"`
 	Target string `json:"target,omitempty"`
@@ -132,6 +149,8 @@ func (r Record) String() string {
 		{"", r.Outcome, r.Outcome != ""},
 		{"", "ctx ended", r.Ended},
 		{"ms", r.Delay, r.Delay != 0},
+		{"visible", r.Visible, r.Visible != 0},
+		{"count", r.Count, r.Count != 0},
 		{"", r.State, r.State != ""},
 		{"op", r.Op, r.Op != 0},
 		{"", r.Text, r.Text != ""},
