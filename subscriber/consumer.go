@@ -22,11 +22,22 @@ var ErrClaimInvalid = errors.New("invalid claim")
 // Consumer hands a topic's events to those who ask for them. What is claimed from
 // Redis is what they ask for.
 type Consumer struct {
-	topic *Topic
+	topic    *Topic
+	failures chan struct{} // full while as many PersistFns run as there may be
 
 	// The topic's mu guards these.
-	claims []*claim // that wait, in order of arrival
-	wanted int      // by all of them
+	claims  []*claim // that wait, in order of arrival
+	wanted  int      // by all of them
+	failing int      // events on their way to PersistFn, or to dead
+}
+
+// room is how many events the claims ask for, beyond those that are on their
+// way: none while too many events fail. The topic's mu is held.
+func (c *Consumer) room() int {
+	if c.failing >= c.topic.s.opts.Concurrency {
+		return 0
+	}
+	return max(0, c.wanted-c.topic.claiming)
 }
 
 // claim is a Claim that waits.
@@ -140,6 +151,24 @@ func (c *Consumer) take(deliveries []*delivery) {
 	if len(c.claims) > 0 {
 		c.topic.feed()
 	}
+}
+
+// fail hands an event that has failed for good to PersistFn, which may take its
+// time, or buries it.
+func (c *Consumer) fail(d *delivery, cause error) {
+	defer func() {
+		c.topic.mu.Lock()
+		defer c.topic.mu.Unlock()
+		c.failing--
+		c.topic.feed()
+	}()
+	c.failures <- struct{}{}
+	defer func() { <-c.failures }()
+	if d.settled.Load() {
+		return // lost, or given back, while it waited
+	}
+	defer d.buryUnsettled()
+	c.topic.fail(d, cause)
 }
 
 // close ends all claims. The topic's mu is held.

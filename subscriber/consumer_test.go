@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dueq-io/dueq/internal/redistest"
+	"github.com/dueq-io/dueq/readyqueue"
 	"github.com/dueq-io/dueq/subscriber"
 )
 
@@ -71,6 +72,60 @@ func TestClaimsInOrder(t *testing.T) {
 		}
 		if n := b.move(); n != 0 {
 			t.Errorf("claimed %d while nobody asks", n)
+		}
+	})
+}
+
+// However many events have lost their last attempt with their process, no more
+// of them are claimed than PersistFn takes at a time.
+func TestClaimsOfManyWorn(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		began, end := make(chan struct{}, 100), make(chan struct{})
+		b := newBenchPersisting(t, env, func(context.Context, *subscriber.Event, error) error {
+			began <- struct{}{}
+			<-end
+			return nil
+		})
+		consumer, topic := b.s.AddConsumer("a", &b.counts)
+		b.lane = topic.AddLane(b.keys, func() { b.kicked <- struct{}{} })
+		worn := b.ready(10*concurrency, "worn")
+		for _, id := range worn {
+			b.rdb.HSet(t.Context(), b.keys.Attempts, id, "10||"+readyqueue.LostCause)
+		}
+		sound := b.ready(1, "sound")[0]
+		got := make(chan *subscriber.Delivery)
+		go func() {
+			claimed, err := consumer.Claim(t.Context(), 1, time.Hour)
+			if err != nil || len(claimed) != 1 {
+				t.Errorf("Claim: %v, %v", claimed, err)
+			}
+			got <- claimed[0]
+		}()
+		b.await("the claim waits", func() bool { return consumer.Waiting() == 1 })
+		for b.move() > 0 {
+			continue
+		}
+		for range concurrency {
+			<-began
+		}
+		if n := b.held(); n != concurrency || len(began) > 0 {
+			t.Errorf("%d events are held, and %d more on their way to PersistFn", n, len(began))
+		}
+		close(end)
+		for {
+			select {
+			case d := <-got:
+				if d.ID != sound {
+					t.Errorf("claimed %s, want %s", d.ID, sound)
+				}
+				if err := d.Ack(t.Context()); err != nil {
+					t.Error(err)
+				}
+				return
+			case <-b.kicked:
+				b.move()
+			}
 		}
 	})
 }

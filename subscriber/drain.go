@@ -18,8 +18,9 @@ const (
 
 // Drain gives unstarted events back at once, lets running handlers finish until
 // ctx ends, then ends their contexts and gives their events back too. So it does
-// with what consumers have handed over. What is still claimed until claimsEnded is closed goes back as well. Drain returns
-// when Redis has all outcomes, or an error that says how many it does not have.
+// with what consumers have handed over. What is still claimed until claimsEnded is
+// closed goes back as well. Drain returns when Redis has all outcomes, or an error
+// that says how many it does not have.
 func (s *Subscriber) Drain(ctx context.Context, claimsEnded <-chan struct{}) error {
 	topics, lanes := s.all()
 	for _, t := range topics {

@@ -45,7 +45,10 @@ type run struct {
 	end   chan error
 }
 
-func newBench(t *testing.T, env *redistest.Env) *bench {
+func newBench(t *testing.T, env *redistest.Env) *bench { return newBenchPersisting(t, env, nil) }
+
+// newBenchPersisting is one with a PersistFn.
+func newBenchPersisting(t *testing.T, env *redistest.Env, persist subscriber.PersistFn) *bench {
 	b := &bench{
 		t: t, rdb: env.Client, keys: key.NewLane(env.Namespace, "a", 0, 1, 16),
 		kicked: make(chan struct{}, 10_000), began: make(chan run, 1000),
@@ -53,6 +56,7 @@ func newBench(t *testing.T, env *redistest.Env) *bench {
 	b.s = subscriber.New(env.Client, session, subscriber.Options{
 		Concurrency: concurrency, Lease: lease, HandlerTimeout: time.Hour, MaxAttempts: 10, HighWater: 1000,
 		Backoff: func(int, error) time.Duration { return time.Hour }, Fallback: time.Hour, Logger: zap.NewNop(), Batches: new(metric.Sizes),
+		PersistFn: persist,
 	})
 	handler := subscriber.HandlerFunc(func(ctx context.Context, e *subscriber.Event) error {
 		if string(e.Body) == "fast" {

@@ -153,7 +153,9 @@ func (d *Delivery) start(visibility time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.visibility, d.began = visibility, time.Now()
-	d.timer = time.AfterFunc(visibility, d.expire)
+	if !d.isOver { // else its lease was lost at once
+		d.timer = time.AfterFunc(visibility, d.expire)
+	}
 	if d.Attempt == 1 {
 		l := d.lease
 		l.lane.topic.metrics.Lateness.Observe(l.late + d.began.Sub(l.claimed))
@@ -199,22 +201,19 @@ func (d *Delivery) miss(pause time.Duration, final bool, cause error) {
 	d.lease.span = d.span // for PersistFn
 	d.mu.Unlock()
 	d.lease.miss(cause)
-	if final || d.lease.worn() {
-		d.fail(cause)
+	t := d.lease.lane.topic
+	if !final && !d.lease.worn() {
+		t.retry(d.lease, pause, cause)
 		return
 	}
-	d.lease.lane.topic.retry(d.lease, pause, cause)
+	t.mu.Lock()
+	t.consumer.failing++
+	t.mu.Unlock()
+	go t.consumer.fail(d.lease, cause)
 }
 
-// fail hands the event to PersistFn, which may take its time, or buries it.
-func (d *Delivery) fail(cause error) {
-	go func() {
-		defer d.lease.buryUnsettled()
-		d.lease.lane.topic.fail(d.lease, cause)
-	}()
-}
-
-// failWorn fails an event that has no attempt left, before anybody gets it.
+// failWorn fails an event that has no attempt left, before anybody gets it. The
+// topic's mu is held.
 func (d *Delivery) failWorn() {
 	d.mu.Lock()
 	lost := d.isOver
@@ -224,7 +223,9 @@ func (d *Delivery) failWorn() {
 	if lost {
 		return
 	}
-	d.fail(errors.New(d.lease.attempts.Cause))
+	c := d.lease.lane.topic.consumer
+	c.failing++
+	go c.fail(d.lease, errors.New(d.lease.attempts.Cause))
 }
 
 // leave tells the holder that the delivery has ended.

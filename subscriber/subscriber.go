@@ -79,7 +79,7 @@ func (s *Subscriber) AddTopic(name string, handlers []Handler, metrics *metric.T
 // AddConsumer makes a consumer of a topic, likewise.
 func (s *Subscriber) AddConsumer(name string, metrics *metric.Topic) (*Consumer, *Topic) {
 	t := &Topic{s: s, name: name, metrics: metrics}
-	t.consumer = &Consumer{topic: t}
+	t.consumer = &Consumer{topic: t, failures: make(chan struct{}, s.opts.Concurrency)}
 	s.add(t)
 	return t.consumer, t
 }

@@ -46,7 +46,7 @@ func (t *Topic) room() int {
 	case t.closed:
 		return 0
 	case t.consumer != nil:
-		return max(0, t.consumer.wanted-t.claiming)
+		return t.consumer.room()
 	}
 	return max(0, t.s.opts.Concurrency+t.ahead()-t.running-t.waiting.len()-t.claiming)
 }
