@@ -31,7 +31,7 @@ func (c *checker) attempts(e *event) {
 		}
 		last[r.Pub] = r
 		delete(persist, r.Pub)
-		skipped[r.Pub] = skipped[r.Pub] || r.outcome == Skip
+		skipped[r.Pub] = skipped[r.Pub] || r.wanted == Skip
 	}
 }
 

@@ -142,6 +142,13 @@ var soundClaims = []soundStory{
 		s.fault(120, 5000, "freeze", "a.1", "")
 		s.run(2300, 2310, "b.1", 2, history.OK)
 	}},
+	{"failed for good by a process that had lost its session", 1, 0, func(s *story) {
+		s.stored()
+		s.claim(110, 200, 5000, "a.1", 1, history.Skip, history.Refused)
+		s.persist(210, 220, "a.1", 1, history.OK)
+		s.fault(205, 5000, "cut", "a", "")
+		s.run(2300, 2310, "b.1", 2, history.OK)
+	}},
 	{"left with its last attempt", 0, 0, func(s *story) {
 		s.stored()
 		s.run(110, 120, "a.1", 1, history.Failed)

@@ -30,6 +30,7 @@ type run struct {
 
 	// What follows is of runs in a consumer's hand.
 	visible int64   // when the visibility time is over: forever if handlers run
+	wanted  Outcome // what its caller wanted
 	settled Outcome // what its caller was told; "": nothing
 	told    int64   // when
 	lapsed  bool    // the visibility time ended it
@@ -208,6 +209,7 @@ func (ix *index) end(r Record) {
 		d.settled, d.told, d.ended = r.Outcome, r.At, d.ended || r.Ended
 	default:
 		d.to, d.outcome, d.ended, d.delay = r.At, r.Outcome, r.Ended, r.Delay*millisecond
+		d.wanted = r.Outcome
 	}
 }
 
