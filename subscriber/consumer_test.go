@@ -129,3 +129,32 @@ func TestClaimsOfManyWorn(t *testing.T) {
 		}
 	})
 }
+
+// An outcome that is known when the wait for it ends is told, whichever is seen
+// first.
+func TestOutcomeKnownInTime(t *testing.T) {
+	t.Parallel()
+	env := redistest.Mini(t)
+	b := newBench(t, env)
+	consumer, topic := b.s.AddConsumer("a", &b.counts)
+	b.lane = topic.AddLane(b.keys, func() { b.kicked <- struct{}{} })
+	b.ready(1, "x")
+	got := make(chan []*subscriber.Delivery, 1)
+	go func() {
+		claimed, _ := consumer.Claim(t.Context(), 1, time.Hour)
+		got <- claimed
+	}()
+	b.await("the claim waits", func() bool { return consumer.Waiting() == 1 })
+	b.move()
+	d := (<-got)[0]
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 { // of two cases that are ready, select takes any
+		if err := d.HearOf(over, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Ack(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

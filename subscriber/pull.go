@@ -120,16 +120,28 @@ func (d *Delivery) end(ctx context.Context, verb string, settle func()) error {
 		return failed(ErrLeaseLost)
 	}
 	settle()
+	if err := d.hear(ctx); err != nil {
+		return failed(err)
+	}
+	return nil
+}
+
+// hear waits until it is known what became of the outcome. If that and the end of
+// the wait come together, it is known all the same.
+func (d *Delivery) hear(ctx context.Context) (err error) {
 	select {
 	case err := <-d.told:
-		if err != nil {
-			return failed(err)
-		}
-		return nil
+		return err
 	case <-ctx.Done():
-		return failed(fmt.Errorf("%w: %w", ErrOutcomeUnknown, context.Cause(ctx)))
+		err = context.Cause(ctx)
 	case <-d.lease.lane.s.settling.Done():
-		return failed(fmt.Errorf("%w: %w", ErrOutcomeUnknown, ErrStopping))
+		err = ErrStopping
+	}
+	select {
+	case err := <-d.told:
+		return err
+	default:
+		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 }
 
