@@ -126,3 +126,18 @@ func TestCountUnreadable(t *testing.T) {
 		}
 	})
 }
+
+// A listing that cannot learn one lane's bucket counts says so, also if another
+// lane has none.
+func TestListWithoutCounts(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		lanes := []*key.Lane{key.NewLane(env.Namespace, "a", 0, 2, 1), key.NewLane(env.Namespace, "a", 1, 2, 1)}
+		if err := env.Client.Set(t.Context(), lanes[1].Meta, "no hash", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		found, _, err := inspect.Listing{State: "scheduled", Lanes: lanes, Limit: 10}.Run(t.Context(), env.Client)
+		if err == nil {
+			t.Errorf("listed %v, as if there were no other buckets", found)
+		}
+	})
+}

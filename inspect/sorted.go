@@ -112,7 +112,7 @@ func (s *sortedSet) goOn(m *Mark) {
 // learn reads the bucket counts of lanes.
 func learn(ctx context.Context, rdb redis.UniversalClient, lanes []*key.Lane) error {
 	counts := make([]*redis.StringCmd, len(lanes))
-	_, err := rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	_, _ = rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error { // each has its own error
 		for i, l := range lanes {
 			if l != nil {
 				counts[i] = pipe.HGet(ctx, l.Meta, "buckets")
@@ -120,13 +120,14 @@ func learn(ctx context.Context, rdb redis.UniversalClient, lanes []*key.Lane) er
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return fmt.Errorf("inspect: read bucket counts: %w", err)
-	}
 	for i, l := range lanes {
-		if l != nil {
-			l.Learn(counts[i].Val())
+		if l == nil {
+			continue
 		}
+		if err := counts[i].Err(); err != nil && !errors.Is(err, redis.Nil) {
+			return fmt.Errorf("inspect: read bucket counts of topic %q: %w", l.Topic, err)
+		}
+		l.Learn(counts[i].Val())
 	}
 	return nil
 }
