@@ -136,6 +136,9 @@ func TestRun(t *testing.T) {
 			if r.Seed != 1 || r.Stored == 0 || r.Acked == 0 || r.Checks == 0 || len(r.Result.Faults) == 0 != (faults == "none") {
 				t.Errorf("report %s", text)
 			}
+			if r.Claimed == 0 || r.Claimed == r.Delivered || r.Listed == 0 {
+				t.Errorf("%d of %d deliveries to consumers, %d events listed", r.Claimed, r.Delivered, r.Listed)
+			}
 			if faults == "none" && (r.Duplicates > 0 || r.Unknown > 0) && r.Stalls == 0 {
 				t.Errorf("%d duplicates and %d unknown without a fault", r.Duplicates, r.Unknown)
 			}
