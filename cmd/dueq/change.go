@@ -77,6 +77,7 @@ anew, with all its attempts.
 	cmd.Flags().BoolVar(&due.now, "now", false, "due at once")
 	addOutputFlag(cmd, &output)
 	cmd.Flags().SortFlags = false
+	completeTopics(cmd, false)
 	return cmd
 }
 
@@ -120,6 +121,7 @@ Exit codes: 0 done, 1 not all were forgotten, 2 called wrongly, 130 interrupted.
 	confirm.add(cmd)
 	addOutputFlag(cmd, &output)
 	cmd.Flags().SortFlags = false
+	completeTopics(cmd, false)
 	return cmd
 }
 

@@ -64,6 +64,7 @@ as a hex dump if it is no text. With --raw it prints the body alone, as it is.
 	cmd.Flags().BoolVar(&raw, "raw", false, "print the body alone, as it is")
 	addOutputFlag(cmd, &output)
 	cmd.Flags().SortFlags = false
+	completeTopics(cmd, false)
 	return cmd
 }
 

@@ -64,6 +64,8 @@ it is one object per event and line.
 	f.filter.add(cmd)
 	addOutputFlag(cmd, &f.output)
 	flags.SortFlags = false
+	completeTopics(cmd, false)
+	completeFlag(cmd, "state", string(dueq.StateScheduled), string(dueq.StateReady), string(dueq.StateLeased), string(dueq.StateDead))
 	return cmd
 }
 

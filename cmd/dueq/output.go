@@ -9,6 +9,7 @@ import (
 // addOutputFlag adds the flag that chooses between people and scripts.
 func addOutputFlag(cmd *cobra.Command, output *string) {
 	cmd.Flags().StringVarP(output, "output", "o", "table", "print a `table` or json")
+	completeFlag(cmd, "output", "table", "json")
 }
 
 func checkOutput(output string) error {

@@ -40,6 +40,8 @@ another call goes on.
 	f.confirm.add(cmd)
 	addOutputFlag(cmd, &f.output)
 	cmd.Flags().SortFlags = false
+	completeTopics(cmd, false)
+	completeFlag(cmd, "state", string(dueq.StateScheduled), string(dueq.StateReady), string(dueq.StateDead))
 	return cmd
 }
 

@@ -52,6 +52,7 @@ interrupted.
 	f.confirm.add(cmd)
 	addOutputFlag(cmd, &f.output)
 	cmd.Flags().SortFlags = false
+	completeTopics(cmd, false)
 	return cmd
 }
 

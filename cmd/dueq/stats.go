@@ -64,6 +64,7 @@ counters, per second.
 	flags.DurationVar(&f.interval, "interval", 2*time.Second, "with --watch: how `often` to count")
 	addOutputFlag(cmd, &f.output)
 	flags.SortFlags = false
+	completeTopics(cmd, true)
 	return cmd
 }
 

@@ -113,5 +113,6 @@ func pausing(verb string, pause bool) *cobra.Command {
 		},
 	}
 	addOutputFlag(cmd, &output)
+	completeTopics(cmd, true)
 	return cmd
 }

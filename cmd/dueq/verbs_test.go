@@ -262,3 +262,30 @@ func TestDistance(t *testing.T) {
 		t.Errorf("no time: %q", got)
 	}
 }
+
+// A shell that completes is told topics, states and nothing that it would run.
+func TestCompletedWords(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		v := newVerbs(t, env)
+		for _, topic := range []string{"order.close", "order.open", "mail", "\u202e"} {
+			v.publish(topic, "x", "x", time.Now())
+		}
+		for args, want := range map[string]string{
+			"ls ord":            "order.close\norder.open\n:4\n",
+			"stats mail order.": "order.close\norder.open\n:4\n",
+			"get mail o":        ":4\n",
+			"ls --state=":       "scheduled\nready\nleased\ndead\n:4\n",
+			"purge mail -o ":    "table\njson\n:4\n",
+		} {
+			words := strings.Split(args, " ")
+			all := append(append([]string{"__complete"}, v.flags...), words...)
+			if code, stdout, _ := run(t.Context(), nil, all...); code != 0 || stdout != want {
+				t.Errorf("%q: exit code %d, %q, want %q", args, code, stdout, want)
+			}
+		}
+		if code, stdout, _ := run(t.Context(), nil, "__complete", "ls", "--redis", "redis://127.0.0.1:1", ""); code != 0 || stdout != ":4\n" {
+			t.Errorf("without Redis: exit code %d, %q", code, stdout)
+		}
+	})
+}
