@@ -59,7 +59,7 @@ anew, with all its attempts.
 				err = checkOutput(output)
 			}
 			if err != nil {
-				return usageError{err, cmd.CommandPath()}
+				return usageError{err}
 			}
 			return withQueue(cmd, func(ctx context.Context, q *dueq.Queue) error {
 				if err := q.Reschedule(ctx, args[0], args[1], at); err != nil {
@@ -107,7 +107,7 @@ Exit codes: 0 done, 1 not all were forgotten, 2 called wrongly, 130 interrupted.
 				err = confirm.check(cmd, output)
 			}
 			if err != nil {
-				return usageError{err, cmd.CommandPath()}
+				return usageError{err}
 			}
 			return withQueue(cmd, func(ctx context.Context, q *dueq.Queue) error {
 				question := fmt.Sprintf("Forget %s of topic %s?", plural(len(ids), "event"), printable(topic))

@@ -54,7 +54,7 @@ Exit codes: 0 nothing found, or all of it repaired; 1 something found, or failed
   dueq check --all --repair`,
 		Args: func(cmd *cobra.Command, topics []string) error {
 			if err := f.check(topics); err != nil {
-				return usageError{err, cmd.CommandPath()}
+				return usageError{err}
 			}
 			return nil
 		},
@@ -132,7 +132,7 @@ func (f *checkFlags) topics(cmd *cobra.Command, q *dueq.Queue, named []string) (
 	}
 	for _, topic := range named {
 		if !slices.Contains(known, topic) {
-			return nil, usageError{fmt.Errorf("no topic %q in namespace %q", topic, namespace(cmd)), cmd.CommandPath()}
+			return nil, usageError{fmt.Errorf("no topic %q in namespace %q", topic, namespace(cmd))}
 		}
 	}
 	return named, nil

@@ -85,7 +85,7 @@ func openQueue(cmd *cobra.Command, opts dueq.Options) (*dueq.Queue, *server, err
 	q, err := dueq.New(server.client, opts)
 	if err != nil {
 		_ = server.close()
-		return nil, nil, usageError{err, cmd.CommandPath()}
+		return nil, nil, usageError{err}
 	}
 	return q, server, nil
 }
@@ -111,11 +111,11 @@ func redisURL(cmd *cobra.Command) (raw, source string) {
 func connectNamed(ctx context.Context, cmd *cobra.Command) (*server, error) {
 	raw, source := redisURL(cmd)
 	if raw == "" {
-		return nil, usageError{fmt.Errorf("no Redis is named: use --%s or $%s", redisFlag, redisEnv), cmd.CommandPath()}
+		return nil, usageError{fmt.Errorf("no Redis is named: use --%s or $%s", redisFlag, redisEnv)}
 	}
 	client, name, err := newClient(raw)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("%s: %w", source, err), cmd.CommandPath()}
+		return nil, usageError{fmt.Errorf("%s: %w", source, err)}
 	}
 	timed, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()

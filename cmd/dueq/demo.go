@@ -56,7 +56,7 @@ summary is one JSON object, and all else goes to stderr.
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
-				return usageError{err, cmd.CommandPath()}
+				return usageError{err}
 			}
 			return f.run(cmd)
 		},

@@ -44,7 +44,7 @@ as a hex dump if it is no text. With --raw it prints the body alone, as it is.
 				err = errors.New("--raw and --output exclude each other")
 			}
 			if err != nil {
-				return usageError{err, cmd.CommandPath()}
+				return usageError{err}
 			}
 			return withQueue(cmd, func(ctx context.Context, q *dueq.Queue) error {
 				e, err := q.Get(ctx, args[0], args[1])

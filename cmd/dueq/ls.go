@@ -72,7 +72,7 @@ it is one object per event and line.
 func (f *lsFlags) run(cmd *cobra.Command, args []string) error {
 	query, err := f.query(cmd)
 	if err != nil {
-		return usageError{err, cmd.CommandPath()}
+		return usageError{err}
 	}
 	return withQueue(cmd, func(ctx context.Context, q *dueq.Queue) error {
 		if err := checkKnown(ctx, cmd, q, args[0]); err != nil {

@@ -74,7 +74,7 @@ Exit codes: 0 done, 1 not all were published, 2 called wrongly, 130 interrupted.
 func (f *publishFlags) run(cmd *cobra.Command, args []string) error {
 	e, err := f.event(cmd, args)
 	if err != nil {
-		return usageError{err, cmd.CommandPath()}
+		return usageError{err}
 	}
 	q, server, err := openQueue(cmd, dueq.Options{})
 	if err != nil {
@@ -137,7 +137,7 @@ func (f *publishFlags) publishOne(cmd *cobra.Command, q *dueq.Queue, args []stri
 	}
 	event, err := e.Event(time.Now()) // the time that --in counts from
 	if err != nil {
-		return usageError{err, cmd.CommandPath()}
+		return usageError{err}
 	}
 	event.Body = body
 	ids, err := q.PublishEvents(cmd.Context(), args[0], []dueq.NewEvent{event})
@@ -146,7 +146,7 @@ func (f *publishFlags) publishOne(cmd *cobra.Command, q *dueq.Queue, args []stri
 	case errors.As(err, &batch):
 		return batch.Errs[0]
 	case err != nil:
-		return asUsage(err, cmd)
+		return asUsage(err)
 	case f.output == "json":
 		return json.NewEncoder(cmd.OutOrStdout()).Encode(published{ids[0], args[0], event.EffectTime})
 	}
@@ -155,12 +155,12 @@ func (f *publishFlags) publishOne(cmd *cobra.Command, q *dueq.Queue, args []stri
 }
 
 // asUsage makes what is wrong with the arguments a [usageError].
-func asUsage(err error, cmd *cobra.Command) error {
+func asUsage(err error) error {
 	for _, is := range []error{
 		dueq.ErrTopicInvalid, dueq.ErrIDInvalid, dueq.ErrEventInvalid, dueq.ErrBodyTooLarge, dueq.ErrQueryInvalid, dueq.ErrSubscription,
 	} {
 		if errors.Is(err, is) {
-			return usageError{err, cmd.CommandPath()}
+			return usageError{err}
 		}
 	}
 	return err
@@ -197,7 +197,7 @@ func (f *publishFlags) publishFile(cmd *cobra.Command, q *dueq.Queue, topic stri
 	if f.file != "-" {
 		file, err := os.Open(f.file)
 		if err != nil {
-			return usageError{err, cmd.CommandPath()}
+			return usageError{err}
 		}
 		defer func() { _ = file.Close() }() // it was only read
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
@@ -232,7 +232,7 @@ func (f *publishFlags) publishFile(cmd *cobra.Command, q *dueq.Queue, topic stri
 	case ctx.Err() != nil:
 		return errInterrupted
 	case err != nil:
-		return asUsage(fmt.Errorf("%s: %w", f.file, err), cmd)
+		return asUsage(fmt.Errorf("%s: %w", f.file, err))
 	case out.Failed > 0:
 		return fmt.Errorf("%s not published", plural(out.Failed, "line"))
 	}

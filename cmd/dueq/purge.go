@@ -61,7 +61,7 @@ func (f *purgeFlags) run(cmd *cobra.Command, args []string) error {
 		err = f.confirm.check(cmd, f.output)
 	}
 	if err != nil {
-		return usageError{err, cmd.CommandPath()}
+		return usageError{err}
 	}
 	return withQueue(cmd, func(ctx context.Context, q *dueq.Queue) error {
 		topic := args[0]

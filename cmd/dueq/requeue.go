@@ -67,7 +67,7 @@ func (f *requeueFlags) run(cmd *cobra.Command, args []string) error {
 		at, err = f.due.time()
 	}
 	if err != nil {
-		return usageError{err, cmd.CommandPath()}
+		return usageError{err}
 	}
 	return withQueue(cmd, func(ctx context.Context, q *dueq.Queue) error {
 		if err := checkKnown(ctx, cmd, q, topic); err != nil {

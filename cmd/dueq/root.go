@@ -21,10 +21,7 @@ var errInterrupted = errors.New("interrupted")
 
 // usageError is an error of the caller's: in a flag, an argument or the
 // environment.
-type usageError struct {
-	error
-	verb string // "dueq demo"
-}
+type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
@@ -35,7 +32,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	var usage usageError
 	var told exitError
 	if err == nil {
@@ -47,7 +44,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	fmt.Fprintf(stderr, "dueq: %v\n", err)
 	switch {
 	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", usage.verb)
+		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
 		return exitUsage
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
@@ -72,7 +69,7 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError{err, cmd.CommandPath()} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	addQueueFlags(root)
 	root.AddCommand(newDemo(), newServe(), newCheck(), newPublish(), newSubscribe(), newBench(), newVersion(),
 		newTopics(), newStats(), newLs(), newGet(), newCancel(), newReschedule(), newRequeue(), newPurge(),
@@ -84,7 +81,7 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usageError{err, cmd.CommandPath()}
+			return usageError{err}
 		}
 		return nil
 	}

@@ -76,7 +76,7 @@ Exit codes: 0 ended by a signal, 1 failed, 2 called wrongly.
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(); err != nil {
-				return usageError{err, cmd.CommandPath()}
+				return usageError{err}
 			}
 			return f.run(cmd)
 		},

@@ -53,7 +53,7 @@ func (f *serveFlags) run(cmd *cobra.Command) error {
 	defer func() { _ = server.close() }() // all that matters is done by then
 	s, err := f.assemble(server, namespace(cmd), log)
 	if err != nil {
-		return usageError{err, cmd.CommandPath()}
+		return usageError{err}
 	}
 	listener, err := f.listen()
 	if err == nil {

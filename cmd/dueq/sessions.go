@@ -31,7 +31,7 @@ they hold, and of which topics. One that dies is listed for about a minute more.
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {
-				return usageError{err, cmd.CommandPath()}
+				return usageError{err}
 			}
 			return withQueue(cmd, func(ctx context.Context, q *dueq.Queue) error {
 				sessions, err := q.Sessions(ctx)

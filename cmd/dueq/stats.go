@@ -78,7 +78,7 @@ func (f *statsFlags) run(cmd *cobra.Command, topics []string) error {
 		err = errors.New("--interval is for --watch")
 	}
 	if err != nil {
-		return usageError{err, cmd.CommandPath()}
+		return usageError{err}
 	}
 	return withQueue(cmd, func(ctx context.Context, q *dueq.Queue) error {
 		if err := checkKnown(ctx, cmd, q, topics...); err != nil {

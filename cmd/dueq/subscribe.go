@@ -121,11 +121,11 @@ func (f *subscribeFlags) handler(cmd *cobra.Command) (h dueq.Handler, concurrenc
 
 func (f *subscribeFlags) run(cmd *cobra.Command, topics []string) error {
 	if err := f.check(cmd); err != nil {
-		return usageError{err, cmd.CommandPath()}
+		return usageError{err}
 	}
 	handler, concurrency, err := f.handler(cmd)
 	if err != nil {
-		return usageError{err, cmd.CommandPath()}
+		return usageError{err}
 	}
 	log := newLogger(cmd.ErrOrStderr())
 	q, server, err := openQueue(cmd, dueq.Options{
@@ -141,7 +141,7 @@ func (f *subscribeFlags) run(cmd *cobra.Command, topics []string) error {
 	for _, topic := range topics {
 		if err := q.Subscribe(topic, m); err != nil {
 			m.fail(err)
-			return errors.Join(asUsage(err, cmd), m.wait(cmd.Context(), q))
+			return errors.Join(asUsage(err), m.wait(cmd.Context(), q))
 		}
 	}
 	close(m.ready)

@@ -24,7 +24,7 @@ published or subscribed to. 'dueq stats' counts what is in them.
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {
-				return usageError{err, cmd.CommandPath()}
+				return usageError{err}
 			}
 			return withQueue(cmd, func(ctx context.Context, q *dueq.Queue) error {
 				topics, err := q.Topics(ctx)
@@ -87,7 +87,7 @@ func pausing(verb string, pause bool) *cobra.Command {
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, topics []string) error {
 			if err := checkOutput(output); err != nil {
-				return usageError{err, cmd.CommandPath()}
+				return usageError{err}
 			}
 			return withQueue(cmd, func(ctx context.Context, q *dueq.Queue) error {
 				do, is := q.Pause, "paused"

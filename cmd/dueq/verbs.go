@@ -29,7 +29,7 @@ func withQueue(cmd *cobra.Command, do func(ctx context.Context, q *dueq.Queue) e
 	if err != nil && ctx.Err() != nil {
 		return errInterrupted
 	}
-	return asUsage(err, cmd)
+	return asUsage(err)
 }
 
 // checkKnown returns a [usageError] if one of the topics was never used: it may be
@@ -41,7 +41,7 @@ func checkKnown(ctx context.Context, cmd *cobra.Command, q *dueq.Queue, topics .
 	}
 	for _, topic := range topics {
 		if !slices.Contains(known, topic) {
-			return usageError{fmt.Errorf("no topic %q in namespace %q", topic, namespace(cmd)), cmd.CommandPath()}
+			return usageError{fmt.Errorf("no topic %q in namespace %q", topic, namespace(cmd))}
 		}
 	}
 	return nil

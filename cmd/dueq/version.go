@@ -27,7 +27,7 @@ func newVersion() *cobra.Command {
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {
-				return usageError{err, cmd.CommandPath()}
+				return usageError{err}
 			}
 			b := readBuild()
 			if output == "json" {
