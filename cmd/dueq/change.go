@@ -39,7 +39,7 @@ func (f *dueFlags) time() (time.Time, error) {
 // newReschedule is the verb reschedule.
 func newReschedule() *cobra.Command {
 	var due dueFlags
-	var output string
+	var output outputFlag
 	cmd := &cobra.Command{
 		Use:   "reschedule TOPIC ID (--in TIME | --at TIME | --now)",
 		Short: "Give an event another time",
@@ -54,9 +54,6 @@ anew, with all its attempts.
 			at, err := due.time()
 			if err == nil && due.in == "" && due.at == "" && !due.now {
 				err = errors.New("say when: --in, --at or --now")
-			}
-			if err == nil {
-				err = checkOutput(output)
 			}
 			if err != nil {
 				return usageError{err}
@@ -75,7 +72,7 @@ anew, with all its attempts.
 	}
 	due.add(cmd)
 	cmd.Flags().BoolVar(&due.now, "now", false, "due at once")
-	addOutputFlag(cmd, &output)
+	output.add(cmd)
 	cmd.Flags().SortFlags = false
 	completeTopics(cmd, false)
 	return cmd
@@ -84,7 +81,7 @@ anew, with all its attempts.
 // newCancel is the verb cancel.
 func newCancel() *cobra.Command {
 	var confirm confirmFlags
-	var output string
+	var output outputFlag
 	cmd := &cobra.Command{
 		Use:   "cancel TOPIC ID ...",
 		Short: "Forget events",
@@ -102,11 +99,7 @@ Exit codes: 0 done, 1 not all were forgotten, 2 called wrongly, 130 interrupted.
 			if len(ids) == 1 {
 				confirm.yes = true
 			}
-			err := checkOutput(output)
-			if err == nil {
-				err = confirm.check(cmd, output)
-			}
-			if err != nil {
+			if err := confirm.check(cmd, output); err != nil {
 				return usageError{err}
 			}
 			return withQueue(cmd, func(ctx context.Context, q *dueq.Queue) error {
@@ -119,7 +112,7 @@ Exit codes: 0 done, 1 not all were forgotten, 2 called wrongly, 130 interrupted.
 		},
 	}
 	confirm.add(cmd)
-	addOutputFlag(cmd, &output)
+	output.add(cmd)
 	cmd.Flags().SortFlags = false
 	completeTopics(cmd, false)
 	return cmd
@@ -139,7 +132,7 @@ type changeFailure struct {
 
 // each changes one event after the other, and prints which it could not change.
 // done is what the others are now.
-func each(cmd *cobra.Command, output string, ids []string, done string, change func(id string) error) error {
+func each(cmd *cobra.Command, output outputFlag, ids []string, done string, change func(id string) error) error {
 	var out changed
 	var stopped error // there was no use in going on
 	for _, id := range ids {

@@ -23,7 +23,7 @@ const maxShown = 5
 type checkFlags struct {
 	all    bool
 	repair bool
-	output string
+	output outputFlag
 }
 
 // newCheck is the verb check.
@@ -62,7 +62,7 @@ Exit codes: 0 nothing found, or all of it repaired; 1 something found, or failed
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "check all topics of the namespace")
 	cmd.Flags().BoolVar(&f.repair, "repair", false, "mend what is found")
-	addOutputFlag(cmd, &f.output)
+	f.output.add(cmd)
 	cmd.Flags().SortFlags = false
 	return cmd
 }
@@ -74,7 +74,7 @@ func (f *checkFlags) check(topics []string) error {
 	case !f.all && len(topics) == 0:
 		return errors.New("name topics, or --all")
 	}
-	return checkOutput(f.output)
+	return nil
 }
 
 // checkReport is what check prints as JSON.

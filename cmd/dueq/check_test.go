@@ -137,7 +137,7 @@ func TestCheckUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"check":                                  "name topics, or --all",
 		"check --all a":                          "exclude each other",
-		"check --all -o xml":                     `--output is "xml"`,
+		"check --all -o xml":                     `"xml" for "-o, --output"`,
 		"check --all":                            "no Redis is named",
 		"check a --redis http://h":               "--redis: a Redis URL begins with",
 		"check --nonsense":                       "unknown flag",

@@ -23,7 +23,7 @@ func (f *confirmFlags) add(cmd *cobra.Command) {
 }
 
 // check refuses to go on if nobody can be asked. It comes before anything is done.
-func (f *confirmFlags) check(cmd *cobra.Command, output string) error {
+func (f *confirmFlags) check(cmd *cobra.Command, output outputFlag) error {
 	if f.yes || output != "json" && isTerminal(cmd.InOrStdin()) {
 		return nil
 	}

@@ -26,7 +26,7 @@ import (
 // newGet is the verb get.
 func newGet() *cobra.Command {
 	var raw bool
-	var output string
+	var output outputFlag
 	cmd := &cobra.Command{
 		Use:   "get TOPIC ID",
 		Short: "Show an event",
@@ -39,12 +39,8 @@ as a hex dump if it is no text. With --raw it prints the body alone, as it is.
   dueq get order.close order-42 -o json | jq -r .state`,
 		Args: usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			err := checkOutput(output)
 			if raw && cmd.Flags().Changed("output") {
-				err = errors.New("--raw and --output exclude each other")
-			}
-			if err != nil {
-				return usageError{err}
+				return usageError{errors.New("--raw and --output exclude each other")}
 			}
 			return withQueue(cmd, func(ctx context.Context, q *dueq.Queue) error {
 				e, err := q.Get(ctx, args[0], args[1])
@@ -62,7 +58,7 @@ as a hex dump if it is no text. With --raw it prints the body alone, as it is.
 		},
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "print the body alone, as it is")
-	addOutputFlag(cmd, &output)
+	output.add(cmd)
 	cmd.Flags().SortFlags = false
 	completeTopics(cmd, false)
 	return cmd

@@ -26,7 +26,7 @@ type lsFlags struct {
 	all     bool
 	preview int
 	filter  filterFlags
-	output  string
+	output  outputFlag
 }
 
 // newLs is the verb ls.
@@ -62,7 +62,7 @@ it is one object per event and line.
 	flags.BoolVar(&f.all, "all", false, "print all of them, instead of up to --limit")
 	flags.IntVar(&f.preview, "preview", 200, "most `bytes` of each body")
 	f.filter.add(cmd)
-	addOutputFlag(cmd, &f.output)
+	f.output.add(cmd)
 	flags.SortFlags = false
 	completeTopics(cmd, false)
 	completeFlag(cmd, "state", string(dueq.StateScheduled), string(dueq.StateReady), string(dueq.StateLeased), string(dueq.StateDead))
@@ -97,8 +97,6 @@ func (f *lsFlags) query(cmd *cobra.Command) (query dueq.Query, err error) {
 		err = fmt.Errorf("--preview is %d, not from 0 to %d", f.preview, maxPreview)
 	case f.all && cmd.Flags().Changed("limit"):
 		err = errors.New("--all and --limit exclude each other")
-	default:
-		err = checkOutput(f.output)
 	}
 	return query, err
 }

@@ -33,7 +33,7 @@ func effectTime(e *dueq.Event) string {
 }
 
 // newPrinter is a handler that prints events, a line each: as JSON, or for people.
-func newPrinter(w io.Writer, output string) dueq.Handler {
+func newPrinter(w io.Writer, output outputFlag) dueq.Handler {
 	format := jsonLine
 	if output == "table" {
 		format = tableLine

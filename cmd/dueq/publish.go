@@ -24,7 +24,7 @@ type publishFlags struct {
 	maxAttempts int
 	metadata    map[string]string
 	file        string
-	output      string
+	output      outputFlag
 }
 
 // newPublish is the verb publish.
@@ -66,7 +66,7 @@ Exit codes: 0 done, 1 not all were published, 2 called wrongly, 130 interrupted.
 	flags.IntVar(&f.maxAttempts, "max-attempts", 0, "after how many `attempts` it has failed for good (default: as its handlers' process is set)")
 	flags.StringToStringVar(&f.metadata, "metadata", nil, "`name=value` for the handler; repeat it, or separate by commas")
 	flags.StringVar(&f.file, "file", "", "publish the events in this NDJSON `file`; - is stdin")
-	addOutputFlag(cmd, &f.output)
+	f.output.add(cmd)
 	flags.SortFlags = false
 	return cmd
 }
@@ -90,9 +90,6 @@ func (f *publishFlags) run(cmd *cobra.Command, args []string) error {
 // event is the event that the flags tell of, without its body.
 func (f *publishFlags) event(cmd *cobra.Command, args []string) (envelope.New, error) {
 	e := envelope.New{In: f.in, At: f.at, Metadata: f.metadata}
-	if err := checkOutput(f.output); err != nil {
-		return e, err
-	}
 	set := cmd.Flags().Changed
 	if f.file != "" {
 		for _, name := range []string{"in", "at", "id", "on-duplicate", "max-attempts", "metadata"} {

@@ -15,7 +15,7 @@ import (
 type purgeFlags struct {
 	states  []string
 	confirm confirmFlags
-	output  string
+	output  outputFlag
 }
 
 // newPurge is the verb purge.
@@ -38,7 +38,7 @@ another call goes on.
 	}
 	cmd.Flags().StringSliceVar(&f.states, "state", nil, "only events that are scheduled, ready or dead: one `state` or several, separated by commas")
 	f.confirm.add(cmd)
-	addOutputFlag(cmd, &f.output)
+	f.output.add(cmd)
 	cmd.Flags().SortFlags = false
 	completeTopics(cmd, false)
 	completeFlag(cmd, "state", string(dueq.StateScheduled), string(dueq.StateReady), string(dueq.StateDead))
@@ -47,7 +47,7 @@ another call goes on.
 
 func (f *purgeFlags) run(cmd *cobra.Command, args []string) error {
 	states := make([]dueq.State, len(f.states))
-	err := checkOutput(f.output)
+	var err error
 	for i, name := range f.states {
 		states[i] = dueq.State(name)
 		if err == nil && !slices.Contains([]dueq.State{dueq.StateScheduled, dueq.StateReady, dueq.StateDead}, states[i]) {

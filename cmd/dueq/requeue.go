@@ -20,7 +20,7 @@ type requeueFlags struct {
 	filter  filterFlags
 	due     dueFlags
 	confirm confirmFlags
-	output  string
+	output  outputFlag
 }
 
 // newRequeue is the verb requeue.
@@ -50,7 +50,7 @@ interrupted.
 	f.filter.add(cmd)
 	f.due.add(cmd)
 	f.confirm.add(cmd)
-	addOutputFlag(cmd, &f.output)
+	f.output.add(cmd)
 	cmd.Flags().SortFlags = false
 	completeTopics(cmd, false)
 	return cmd
@@ -95,8 +95,8 @@ func (f *requeueFlags) check(cmd *cobra.Command, ids int, filtered bool) error {
 	if ways != 1 {
 		return errors.New("name ids, or use --all, or filter by --id-prefix, --error, --since and --until")
 	}
-	if err := checkOutput(f.output); err != nil || ids > 0 {
-		return err
+	if ids > 0 {
+		return nil
 	}
 	return f.confirm.check(cmd, f.output)
 }
@@ -135,7 +135,7 @@ func (f *requeueFlags) ask(ctx context.Context, cmd *cobra.Command, q *dueq.Queu
 
 // printCount prints how many events were changed, also if err says that it was
 // not to the end.
-func printCount(cmd *cobra.Command, output string, n int, done string, err error) error {
+func printCount(cmd *cobra.Command, output outputFlag, n int, done string, err error) error {
 	if output == "json" {
 		return errors.Join(err, printJSON(cmd, changed{Count: n}))
 	}

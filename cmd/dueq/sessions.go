@@ -17,7 +17,7 @@ const maxTopics = 3
 
 // newSessions is the verb sessions.
 func newSessions() *cobra.Command {
-	var output string
+	var output outputFlag
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "List the processes that subscribe to topics",
@@ -30,9 +30,6 @@ they hold, and of which topics. One that dies is listed for about a minute more.
   dueq sessions -o json | jq '.sessions[] | select(.held > 0) | .host'`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output); err != nil {
-				return usageError{err}
-			}
 			return withQueue(cmd, func(ctx context.Context, q *dueq.Queue) error {
 				sessions, err := q.Sessions(ctx)
 				if err != nil {
@@ -49,7 +46,7 @@ they hold, and of which topics. One that dies is listed for about a minute more.
 			})
 		},
 	}
-	addOutputFlag(cmd, &output)
+	output.add(cmd)
 	return cmd
 }
 

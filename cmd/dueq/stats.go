@@ -28,7 +28,7 @@ const (
 type statsFlags struct {
 	watch    bool
 	interval time.Duration
-	output   string
+	output   outputFlag
 }
 
 // newStats is the verb stats.
@@ -62,16 +62,15 @@ counters, per second.
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.watch, "watch", "w", false, "go on until interrupted")
 	flags.DurationVar(&f.interval, "interval", 2*time.Second, "with --watch: how `often` to count")
-	addOutputFlag(cmd, &f.output)
+	f.output.add(cmd)
 	flags.SortFlags = false
 	completeTopics(cmd, true)
 	return cmd
 }
 
 func (f *statsFlags) run(cmd *cobra.Command, topics []string) error {
-	err := checkOutput(f.output)
+	var err error
 	switch {
-	case err != nil:
 	case f.interval < minInterval || f.interval > maxInterval:
 		err = fmt.Errorf("--interval is %v, not from %v to %v", f.interval, minInterval, maxInterval)
 	case !f.watch && cmd.Flags().Changed("interval"):

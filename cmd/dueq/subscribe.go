@@ -21,12 +21,12 @@ type subscribeFlags struct {
 	maxAttempts   int
 	timeout       time.Duration
 	count         int
-	output        string
+	output        outputFlag
 }
 
 // newSubscribe is the verb subscribe.
 func newSubscribe() *cobra.Command {
-	var f subscribeFlags
+	f := subscribeFlags{output: "json"}
 	cmd := &cobra.Command{
 		Use:   "subscribe TOPIC...",
 		Short: "Print the events of topics as they come due, run a command for each, or post them",
@@ -78,7 +78,7 @@ Exit codes: 0 done, also by a signal; 1 failed, such as when stdout was closed;
 	flags.IntVar(&f.maxAttempts, "max-attempts", 10, "after how many `attempts` an event has failed for good")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long an event may take (default 30m0s, 30s for --forward)")
 	flags.IntVar(&f.count, "count", 0, "end after so many `deliveries` (default: go on)")
-	flags.StringVarP(&f.output, "output", "o", "json", "print json, or a `table` for people")
+	f.output.addAs(cmd, "print json, or a `table` for people")
 	flags.SortFlags = false
 	return cmd
 }
@@ -101,7 +101,7 @@ func (f *subscribeFlags) check(cmd *cobra.Command) error {
 	case set("count") && f.count < 1:
 		return fmt.Errorf("--count is %d, not at least 1", f.count)
 	}
-	return checkOutput(f.output)
+	return nil
 }
 
 // handler is what the flags make of each event, and how many at a time.

@@ -317,7 +317,7 @@ func TestSubscribeUsage(t *testing.T) {
 		"a --exec true --forward x":          "--exec and --forward exclude each other",
 		"a --exec=":                          "--exec is empty",
 		"a --exec true -o json":              "--output is for printing",
-		"a -o xml":                           `--output is "xml"`,
+		"a -o xml":                           `"xml" for "-o, --output"`,
 		"a --forward=":                       "--forward: dueqhttp: forward URL: scheme",
 		"a --forward ftp://h":                `scheme "ftp" is not http or https`,
 		"a --forward http://h --timeout 25h": "option Timeout is 25h0m0s",

@@ -11,7 +11,7 @@ import (
 
 // newTopics is the verb topics.
 func newTopics() *cobra.Command {
-	var output string
+	var output outputFlag
 	cmd := &cobra.Command{
 		Use:   "topics",
 		Short: "List the topics of the namespace",
@@ -23,9 +23,6 @@ published or subscribed to. 'dueq stats' counts what is in them.
   dueq topics --namespace shop -o json | jq -r '.topics[]'`,
 		Args: usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output); err != nil {
-				return usageError{err}
-			}
 			return withQueue(cmd, func(ctx context.Context, q *dueq.Queue) error {
 				topics, err := q.Topics(ctx)
 				if err != nil {
@@ -41,7 +38,7 @@ published or subscribed to. 'dueq stats' counts what is in them.
 			})
 		},
 	}
-	addOutputFlag(cmd, &output)
+	output.add(cmd)
 	return cmd
 }
 
@@ -81,14 +78,11 @@ type paused struct {
 
 // pausing is what the verbs pause and resume have in common.
 func pausing(verb string, pause bool) *cobra.Command {
-	var output string
+	var output outputFlag
 	cmd := &cobra.Command{
 		Use:  verb + " TOPIC ...",
 		Args: usageArgs(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, topics []string) error {
-			if err := checkOutput(output); err != nil {
-				return usageError{err}
-			}
 			return withQueue(cmd, func(ctx context.Context, q *dueq.Queue) error {
 				do, is := q.Pause, "paused"
 				if !pause {
@@ -112,7 +106,7 @@ func pausing(verb string, pause bool) *cobra.Command {
 			})
 		},
 	}
-	addOutputFlag(cmd, &output)
+	output.add(cmd)
 	completeTopics(cmd, true)
 	return cmd
 }

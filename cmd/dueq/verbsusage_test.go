@@ -11,7 +11,7 @@ func TestVerbsUsage(t *testing.T) {
 	t.Setenv("DUEQ_REDIS", "")
 	for args, want := range map[string]string{
 		"topics x":                          "unknown command",
-		"topics -o xml":                     `--output is "xml"`,
+		"topics -o xml":                     `"xml" for "-o, --output"`,
 		"stats --interval 1s":               "--interval is for --watch",
 		"stats -w --interval 99ms":          "--interval is 99ms, not from 100ms to 1h0m0s",
 		"ls":                                "accepts 1 arg(s)",
@@ -19,7 +19,7 @@ func TestVerbsUsage(t *testing.T) {
 		"ls a --limit 3 --all":              "exclude each other",
 		"ls a --preview -1":                 "--preview is -1",
 		"ls a --since yesterday":            `--since is "yesterday", neither a time`,
-		"ls a --redis redis://h -o x":       `--output is "x"`,
+		"ls a --redis redis://h -o x":       `"x" for "-o, --output"`,
 		"ls a --until 0001-01-01T00:00:00Z": "--until is",
 		"get a":                             "accepts 2 arg(s)",
 		"cancel a":                          "requires at least 2 arg(s)",
@@ -33,7 +33,7 @@ func TestVerbsUsage(t *testing.T) {
 		"purge a --state leased --yes":      `--state is "leased", not scheduled, ready or dead`,
 		"purge a --state= --yes":            "--state names no state",
 		"pause":                             "requires at least 1 arg(s)",
-		"resume a -o x":                     `--output is "x"`,
+		"resume a -o x":                     `"x" for "-o, --output"`,
 		"sessions a":                        "unknown command",
 		"sessions":                          "no Redis is named",
 	} {

@@ -20,15 +20,12 @@ type build struct {
 
 // newVersion is the verb version.
 func newVersion() *cobra.Command {
-	var output string
+	var output outputFlag
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output); err != nil {
-				return usageError{err}
-			}
 			b := readBuild()
 			if output == "json" {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(b)
@@ -41,7 +38,7 @@ func newVersion() *cobra.Command {
 			return nil
 		},
 	}
-	addOutputFlag(cmd, &output)
+	output.add(cmd)
 	return cmd
 }
 

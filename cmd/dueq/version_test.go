@@ -19,7 +19,7 @@ func TestVersion(t *testing.T) {
 		t.Errorf("exit code %d, %v, %q", code, err, stdout)
 	}
 	code, _, stderr := run(t.Context(), nil, "version", "-o", "xml")
-	if code != 2 || !strings.Contains(stderr, `--output is "xml"`) {
+	if code != 2 || !strings.Contains(stderr, `"xml" for "-o, --output"`) {
 		t.Errorf("exit code %d, stderr %q", code, stderr)
 	}
 }
