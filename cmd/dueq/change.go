@@ -31,9 +31,9 @@ func (f *dueFlags) time() (time.Time, error) {
 	}
 	t, err := envelope.Time(f.in, f.at, time.Now())
 	if err != nil {
-		return t, fmt.Errorf("--%w", err)
+		err = fmt.Errorf("--%w", err)
 	}
-	return t.Add(time.Millisecond - 1).Truncate(time.Millisecond), nil // as it will be stored
+	return t, err
 }
 
 // newReschedule is the verb reschedule.
@@ -63,7 +63,7 @@ anew, with all its attempts.
 					return err
 				}
 				if output == "json" {
-					return printJSON(cmd, published{args[1], args[0], at})
+					return printJSON(cmd.OutOrStdout(), published{args[1], args[0], envelope.Stamp(at)})
 				}
 				fmt.Fprintf(cmd.OutOrStdout(), "%s is due %s, %s\n", printable(args[1]), moment(at), distance(at, time.Now()))
 				return nil
@@ -152,7 +152,7 @@ func each(cmd *cobra.Command, output outputFlag, ids []string, done string, chan
 		return stopped
 	}
 	if output == "json" {
-		stopped = errors.Join(stopped, printJSON(cmd, out))
+		stopped = errors.Join(stopped, printJSON(cmd.OutOrStdout(), out))
 	} else {
 		fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", plural(out.Count, "event"), done)
 		for _, f := range out.Failures {

@@ -1,15 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strconv"
 	"strings"
-	"text/tabwriter"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -93,7 +88,12 @@ func (f *checkFlags) run(cmd *cobra.Command, topics []string) error {
 		return err
 	}
 	defer func() { _ = server.close() }() // all that matters is done by then
-	if topics, err = f.topics(cmd, q, topics); err != nil {
+	if f.all {
+		topics, err = q.Topics(ctx)
+	} else {
+		err = checkKnown(ctx, cmd, q, topics...)
+	}
+	if err != nil {
 		return err
 	}
 	r := checkReport{Redis: server.name, Namespace: namespace(cmd), Topics: []*dueq.Report{}}
@@ -111,7 +111,7 @@ func (f *checkFlags) run(cmd *cobra.Command, topics []string) error {
 		}
 	}
 	if f.output == "json" {
-		err = errors.Join(err, json.NewEncoder(cmd.OutOrStdout()).Encode(r))
+		err = errors.Join(err, printJSON(cmd.OutOrStdout(), r))
 	} else {
 		r.writeTable(cmd.OutOrStdout())
 	}
@@ -124,27 +124,13 @@ func (f *checkFlags) run(cmd *cobra.Command, topics []string) error {
 	return err
 }
 
-// topics are the topics to check.
-func (f *checkFlags) topics(cmd *cobra.Command, q *dueq.Queue, named []string) ([]string, error) {
-	known, err := q.Topics(cmd.Context())
-	if err != nil || f.all {
-		return known, err
-	}
-	for _, topic := range named {
-		if !slices.Contains(known, topic) {
-			return nil, usageError{fmt.Errorf("no topic %q in namespace %q", topic, namespace(cmd))}
-		}
-	}
-	return named, nil
-}
-
 // writeTable prints the report for people.
 func (r *checkReport) writeTable(w io.Writer) {
 	if len(r.Topics) == 0 {
 		fmt.Fprintf(w, "no topics in namespace %q\n", r.Namespace)
 		return
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := newTable(w)
 	defer func() { _ = table.Flush() }()
 	fmt.Fprint(table, "TOPIC\tEVENTS\tFOUND\tCOUNT\tREPAIRED\n")
 	for _, topic := range r.Topics {
@@ -167,20 +153,4 @@ func (r *checkReport) writeTable(w io.Writer) {
 			}
 		}
 	}
-}
-
-// printable is text as it is if a terminal can show it, else quoted: other hands
-// may have put anything into Redis.
-func printable(text string) string {
-	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) {
-		return strconv.Quote(text)
-	}
-	return text
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return thousands(n) + " " + what + "s"
 }

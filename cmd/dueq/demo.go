@@ -113,7 +113,7 @@ func (f *demoFlags) run(cmd *cobra.Command) error {
 		fmt.Fprintln(talk)
 	}
 	if f.output == "json" {
-		return errors.Join(err, s.writeJSON(cmd.OutOrStdout()))
+		return errors.Join(err, printJSON(cmd.OutOrStdout(), s))
 	}
 	s.writeText(cmd.OutOrStdout())
 	return err

@@ -11,10 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -51,7 +48,7 @@ as a hex dump if it is no text. With --raw it prints the body alone, as it is.
 					_, err := cmd.OutOrStdout().Write(e.Body)
 					return err
 				case output == "json":
-					return printJSON(cmd, envelope.NewInfo(e, false))
+					return printJSON(cmd.OutOrStdout(), envelope.NewInfo(e, false))
 				}
 				return writeEvent(cmd.OutOrStdout(), e)
 			})
@@ -67,7 +64,7 @@ as a hex dump if it is no text. With --raw it prints the body alone, as it is.
 // writeEvent prints an event for people.
 func writeEvent(w io.Writer, e *dueq.EventInfo) error {
 	now := time.Now()
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := newTable(w)
 	line := func(name, value string) { fmt.Fprintf(table, "%s\t%s\n", name, value) }
 	when := func(name string, t time.Time) {
 		if !t.IsZero() {
@@ -109,41 +106,4 @@ func body(raw []byte) string {
 		return string(raw)
 	}
 	return hex.Dump(raw)
-}
-
-// text is a text of several lines as it is if a terminal can show it, else
-// quoted.
-func text(s string) string {
-	if shown(s) {
-		return s
-	}
-	return printable(s)
-}
-
-// shown reports whether a terminal shows a text as it is.
-func shown(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return hidden(r) || r == unicode.ReplacementChar })
-}
-
-// hidden reports whether a character does anything but show.
-func hidden(r rune) bool { return !unicode.IsPrint(r) && r != '\n' && r != '\t' }
-
-// escaped is JSON in which every character shows.
-func escaped(indented string) string {
-	if !strings.ContainsFunc(indented, hidden) {
-		return indented
-	}
-	var b strings.Builder
-	for _, r := range indented {
-		switch {
-		case !hidden(r):
-			b.WriteRune(r)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
 }

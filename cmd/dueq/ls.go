@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -126,7 +127,7 @@ func (f *lsFlags) listSome(ctx context.Context, cmd *cobra.Command, q *dueq.Queu
 		for i, e := range events {
 			out.Events[i] = envelope.NewInfo(e, false)
 		}
-		return printJSON(cmd, out)
+		return printJSON(cmd.OutOrStdout(), out)
 	}
 	if err := writeEvents(cmd, query.State, events, true); err != nil {
 		return err
@@ -149,7 +150,7 @@ func (f *lsFlags) listAll(ctx context.Context, cmd *cobra.Command, q *dueq.Queue
 		switch {
 		case f.output == "json":
 			for _, e := range page.Events {
-				if err := printJSON(cmd, envelope.NewInfo(e, false)); err != nil {
+				if err := printJSON(cmd.OutOrStdout(), envelope.NewInfo(e, false)); err != nil {
 					return err
 				}
 			}
@@ -171,7 +172,7 @@ func writeEvents(cmd *cobra.Command, state dueq.State, events []*dueq.EventInfo,
 		fmt.Fprintf(cmd.OutOrStdout(), "none is %s\n", state)
 		return nil
 	}
-	table := newTable(cmd)
+	table := newTable(cmd.OutOrStdout())
 	if first {
 		heads := map[dueq.State]string{
 			dueq.StateScheduled: "DUE\t\tATTEMPTS\tBYTES\tBODY",
@@ -193,4 +194,13 @@ func writeEvents(cmd *cobra.Command, state dueq.State, events []*dueq.EventInfo,
 		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", printable(e.ID), moment(at), distance(at, now), e.Attempts, thousands(e.BodySize), text)
 	}
 	return table.Flush()
+}
+
+// bodyCell is the beginning of a body, fit for a cell.
+func bodyCell(e *dueq.EventInfo, most int) string {
+	text := cell(string(envelope.Whole(e.Body)), most)
+	if len(e.Body) > 0 && len(e.Body) < e.BodySize && !strings.HasSuffix(text, "…") {
+		text += "…"
+	}
+	return text
 }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
+	"io"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 )
@@ -34,3 +37,13 @@ func (o *outputFlag) Set(form string) error {
 func (o *outputFlag) String() string { return string(*o) }
 
 func (o *outputFlag) Type() string { return "string" }
+
+// printJSON prints one line of JSON, in which texts look as they are.
+func printJSON(w io.Writer, v any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(v)
+}
+
+// newTable is for lines whose cells are separated by tabs. The caller flushes it.
+func newTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -27,11 +26,6 @@ type printedEvent struct {
 	envelope.Body
 }
 
-// effectTime is when an event is due, as it is shown.
-func effectTime(e *dueq.Event) string {
-	return e.EffectTime.UTC().Format("2006-01-02T15:04:05.000Z")
-}
-
 // newPrinter is a handler that prints events, a line each: as JSON, or for people.
 func newPrinter(w io.Writer, output outputFlag) dueq.Handler {
 	format := jsonLine
@@ -52,10 +46,8 @@ func newPrinter(w io.Writer, output outputFlag) dueq.Handler {
 }
 
 func jsonLine(w io.Writer, e *dueq.Event) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(printedEvent{
-		ID: e.ID, Topic: e.Topic, EffectTime: effectTime(e), Attempt: e.Attempt, MaxAttempts: e.MaxAttempts,
+	return printJSON(w, printedEvent{
+		ID: e.ID, Topic: e.Topic, EffectTime: envelope.Stamp(e.EffectTime), Attempt: e.Attempt, MaxAttempts: e.MaxAttempts,
 		Metadata: e.Metadata, Body: envelope.NewBody(e.Body),
 	})
 }
@@ -65,7 +57,7 @@ func tableLine(w io.Writer, e *dueq.Event) error {
 	if len(body) > shownBody {
 		body = body[:shownBody] + "…"
 	}
-	_, err := fmt.Fprintf(w, "%s  %s  %s  %d/%d  %s\n", effectTime(e), e.Topic, printable(e.ID), e.Attempt, e.MaxAttempts, printable(body))
+	_, err := fmt.Fprintf(w, "%s  %s  %s  %d/%d  %s\n", envelope.Stamp(e.EffectTime), e.Topic, printable(e.ID), e.Attempt, e.MaxAttempts, printable(body))
 	return err
 }
 

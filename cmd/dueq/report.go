@@ -1,12 +1,10 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -76,11 +74,6 @@ func histogram(sorted []time.Duration) []row {
 	return rows
 }
 
-// millis is d in milliseconds, to the microsecond.
-func millis(d time.Duration) float64 { return float64(d.Round(time.Microsecond).Microseconds()) / 1e3 }
-
-func (s *summary) writeJSON(w io.Writer) error { return json.NewEncoder(w).Encode(s) }
-
 // writeText prints the summary for people.
 func (s *summary) writeText(w io.Writer) {
 	if s.Interrupted {
@@ -132,25 +125,4 @@ func progressLine(elapsed time.Duration, events int, c counts) string {
 	bar := strings.Repeat("#", finished*10/events)
 	return fmt.Sprintf("%6.1f s [%-10s] %s of %s done, %s retried, %s persisted",
 		elapsed.Seconds(), bar, thousands(finished), thousands(events), thousands(c.Retried), thousands(c.Persisted))
-}
-
-// short writes milliseconds with about three digits.
-func short(ms float64) string {
-	digits := 0
-	switch {
-	case ms < 10:
-		digits = 2
-	case ms < 100:
-		digits = 1
-	}
-	return strconv.FormatFloat(ms, 'f', digits, 64)
-}
-
-// thousands writes n with commas.
-func thousands(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

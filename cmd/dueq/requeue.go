@@ -137,7 +137,7 @@ func (f *requeueFlags) ask(ctx context.Context, cmd *cobra.Command, q *dueq.Queu
 // not to the end.
 func printCount(cmd *cobra.Command, output outputFlag, n int, done string, err error) error {
 	if output == "json" {
-		return errors.Join(err, printJSON(cmd, changed{Count: n}))
+		return errors.Join(err, printJSON(cmd.OutOrStdout(), changed{Count: n}))
 	}
 	if n > 0 || err == nil {
 		fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", plural(n, "event"), done)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/envelope"
 )
 
 const (
@@ -80,7 +81,7 @@ func eventEnviron(e *dueq.Event) ([]string, error) {
 	return []string{
 		"DUEQ_ID=" + e.ID, "DUEQ_TOPIC=" + e.Topic,
 		"DUEQ_ATTEMPT=" + strconv.Itoa(e.Attempt), "DUEQ_MAX_ATTEMPTS=" + strconv.Itoa(e.MaxAttempts),
-		"DUEQ_EFFECT_TIME=" + effectTime(e), "DUEQ_METADATA=" + string(text),
+		"DUEQ_EFFECT_TIME=" + envelope.Stamp(e.EffectTime), "DUEQ_METADATA=" + string(text),
 	}, err
 }
 

@@ -42,7 +42,7 @@ they hold, and of which topics. One that dies is listed for about a minute more.
 				for i, s := range sessions {
 					list[i] = envelope.NewSession(s)
 				}
-				return printJSON(cmd, map[string][]envelope.Session{"sessions": list})
+				return printJSON(cmd.OutOrStdout(), map[string][]envelope.Session{"sessions": list})
 			})
 		},
 	}
@@ -56,7 +56,7 @@ func writeSessions(cmd *cobra.Command, sessions []dueq.Session) error {
 		return nil
 	}
 	now := time.Now()
-	table := newTable(cmd)
+	table := newTable(cmd.OutOrStdout())
 	fmt.Fprint(table, "SESSION\tHOST\tPID\tSTARTED\tLAST SEEN\tHELD\tTOPICS\n")
 	for _, s := range sessions {
 		names := make([]string, 0, maxTopics)

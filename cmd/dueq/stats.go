@@ -91,7 +91,7 @@ func (f *statsFlags) run(cmd *cobra.Command, topics []string) error {
 			return err
 		}
 		if f.output == "json" {
-			return printJSON(cmd, counted{Topics: sample.stats(nil)})
+			return printJSON(cmd.OutOrStdout(), counted{Topics: sample.stats(nil)})
 		}
 		return sample.write(cmd.OutOrStdout(), namespace(cmd), nil)
 	})
@@ -112,7 +112,7 @@ func (f *statsFlags) follow(ctx context.Context, cmd *cobra.Command, q *dueq.Que
 			return err
 		case f.output == "json":
 			at := envelope.Stamp(now.at)
-			if err := printJSON(cmd, counted{At: at, Topics: now.stats(last)}); err != nil {
+			if err := printJSON(cmd.OutOrStdout(), counted{At: at, Topics: now.stats(last)}); err != nil {
 				return err
 			}
 		default:

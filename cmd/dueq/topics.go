@@ -29,7 +29,7 @@ published or subscribed to. 'dueq stats' counts what is in them.
 					return err
 				}
 				if output == "json" {
-					return printJSON(cmd, map[string][]string{"topics": append([]string{}, topics...)})
+					return printJSON(cmd.OutOrStdout(), map[string][]string{"topics": append([]string{}, topics...)})
 				}
 				for _, topic := range topics {
 					fmt.Fprintln(cmd.OutOrStdout(), printable(topic))
@@ -100,7 +100,7 @@ func pausing(verb string, pause bool) *cobra.Command {
 					}
 				}
 				if output == "json" {
-					return printJSON(cmd, paused{topics, pause})
+					return printJSON(cmd.OutOrStdout(), paused{topics, pause})
 				}
 				return nil
 			})

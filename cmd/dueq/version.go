@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -28,7 +27,7 @@ func newVersion() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b := readBuild()
 			if output == "json" {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(b)
+				return printJSON(cmd.OutOrStdout(), b)
 			}
 			commit := b.Commit
 			if b.Modified {

@@ -2,12 +2,9 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"strings"
 	"time"
-
-	"github.com/dueq-io/dueq"
 )
 
 // rates are a topic's counters per second.
@@ -30,31 +27,21 @@ type rates struct {
 func (s *sample) rates(i int, earlier *sample) *rates {
 	now, then := s.counts[i], earlier.of(s.topics[i])
 	seconds := max(s.at.Sub(earlier.at), time.Millisecond).Seconds()
-	since := func(count func(*dueq.Stats) int) float64 {
-		return float64(max(0, count(&now)-count(&then))) / seconds
-	}
+	perSecond := func(now, then int) float64 { return float64(max(0, now-then)) / seconds }
 	return &rates{
-		Published:   since(func(c *dueq.Stats) int { return c.Published }),
-		Kept:        since(func(c *dueq.Stats) int { return c.Kept }),
-		Duplicates:  since(func(c *dueq.Stats) int { return c.Duplicates }),
-		Delivered:   since(func(c *dueq.Stats) int { return c.Delivered }),
-		Acked:       since(func(c *dueq.Stats) int { return c.Acked }),
-		Retried:     since(func(c *dueq.Stats) int { return c.Retried }),
-		Released:    since(func(c *dueq.Stats) int { return c.Released }),
-		Expired:     since(func(c *dueq.Stats) int { return c.Expired }),
-		Buried:      since(func(c *dueq.Stats) int { return c.Buried }),
-		Dropped:     since(func(c *dueq.Stats) int { return c.Dropped }),
-		Cancelled:   since(func(c *dueq.Stats) int { return c.Cancelled }),
-		Rescheduled: since(func(c *dueq.Stats) int { return c.Rescheduled }),
+		Published:   perSecond(now.Published, then.Published),
+		Kept:        perSecond(now.Kept, then.Kept),
+		Duplicates:  perSecond(now.Duplicates, then.Duplicates),
+		Delivered:   perSecond(now.Delivered, then.Delivered),
+		Acked:       perSecond(now.Acked, then.Acked),
+		Retried:     perSecond(now.Retried, then.Retried),
+		Released:    perSecond(now.Released, then.Released),
+		Expired:     perSecond(now.Expired, then.Expired),
+		Buried:      perSecond(now.Buried, then.Buried),
+		Dropped:     perSecond(now.Dropped, then.Dropped),
+		Cancelled:   perSecond(now.Cancelled, then.Cancelled),
+		Rescheduled: perSecond(now.Rescheduled, then.Rescheduled),
 	}
-}
-
-// rate is a number per second for people.
-func rate(perSecond float64) string {
-	if perSecond > 0 && perSecond < 99.95 {
-		return fmt.Sprintf("%.1f", perSecond)
-	}
-	return thousands(int(perSecond + 0.5))
 }
 
 // screen shows one thing after the other: on a terminal in the place of the last,

@@ -79,7 +79,8 @@ func (e New) Event(now time.Time) (dueq.NewEvent, error) {
 	return out, err
 }
 
-// Time is in from now, or at, or now if both are empty.
+// Time is in from now, or at, or now if both are empty: to the millisecond, rounded
+// up, as it will be stored.
 func Time(in, at string, now time.Time) (time.Time, error) {
 	switch {
 	case in != "" && at != "":
@@ -89,15 +90,15 @@ func Time(in, at string, now time.Time) (time.Time, error) {
 		if err != nil {
 			return now, fmt.Errorf("in is %.40q, not a duration as 90s or 1h30m", in)
 		}
-		return now.Add(d), nil
+		now = now.Add(d)
 	case at != "":
 		t, err := time.Parse(time.RFC3339Nano, at)
 		if err != nil {
 			return now, fmt.Errorf("at is %.40q, not a time as 2006-01-02T15:04:05Z (RFC 3339)", at)
 		}
-		return t, nil
+		now = t
 	}
-	return now, nil
+	return now.Add(time.Millisecond - 1).Truncate(time.Millisecond), nil
 }
 
 // Policy is the key policy of a name; "" is reject.

@@ -124,13 +124,12 @@ type due struct {
 	At string `json:"at"`
 }
 
-// time is in milliseconds, rounded up.
 func (d due) time() (time.Time, error) {
 	t, err := envelope.Time(d.In, d.At, time.Now())
 	if err != nil {
-		return t, problem.Invalid.New("%v", err)
+		err = problem.Invalid.New("%v", err)
 	}
-	return t.Add(time.Millisecond - 1).Truncate(time.Millisecond), nil
+	return t, err
 }
 
 // rescheduled is the answer to a new effect time.
