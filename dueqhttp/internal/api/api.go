@@ -126,13 +126,14 @@ func (a *API) route(to Route) http.Handler {
 		if err := to.handle(w, r); err != nil {
 			a.fail(w, r, err)
 		}
+		_ = http.NewResponseController(w).Flush() // all of it leaves in time; not supported: see allow
 	})
 }
 
 // fail answers a request that failed.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if gone(r) {
-		return
+		leave()
 	}
 	p := problemOf(err)
 	if p.Status >= http.StatusInternalServerError {
@@ -142,8 +143,13 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p.Write(w)
 }
 
-// gone reports whether the caller has gone away.
+// gone reports whether the caller has gone away, or has only closed its half of the
+// connection: the server cannot tell.
 func gone(r *http.Request) bool { return r.Context().Err() != nil }
+
+// leave cuts the connection to a caller that has gone. Were there no answer, the
+// server would send 200 to one that still listens.
+func leave() { panic(http.ErrAbortHandler) }
 
 // allow lets the answer take so long to leave from now on; 0 is forever. Where a
 // writer cannot do that, the server's own timeouts hold.

@@ -151,7 +151,7 @@ func (a *API) handOut(w http.ResponseWriter, r *http.Request, in *claimIn, deliv
 	expires := envelope.Stamp(time.Now().Add(in.visibility))
 	if gone(r) {
 		a.giveBack(deliveries)
-		return nil
+		leave()
 	}
 	size := 0
 	for i, d := range deliveries {

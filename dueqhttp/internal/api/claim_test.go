@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -189,6 +190,29 @@ func TestCallerGoesAway(t *testing.T) {
 			t.Errorf("claimed %+v", got)
 		}
 	})
+}
+
+// A caller that stops sending, and listens, is not told that its call succeeded.
+func TestHalfClosed(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	const body = `{"wait": "1m"}`
+	_, err = fmt.Fprintf(conn, "POST /v1/topics/t/claim HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.token, len(body), body)
+	if err == nil {
+		err = conn.(*net.TCPConn).CloseWrite()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(conn); err != nil || len(got) > 0 {
+		t.Errorf("%q, %v", got, err)
+	}
 }
 
 // uses reports whether the topic is registered: somebody uses it.

@@ -76,10 +76,12 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="dueq"`)
 	}
-	h.Del("Content-Length")
+	body, _ := json.Marshal(p.Body(h.Get("X-Request-Id"))) // of strings and a number: it cannot fail
+	body = append(body, '\n')
+	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Content-Type", ContentType)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p.Body(h.Get("X-Request-Id"))) // an error is the client's going
+	_, _ = w.Write(body) // an error is the client's going
 }
