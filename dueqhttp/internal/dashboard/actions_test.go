@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -116,9 +117,24 @@ func TestRefusedActions(t *testing.T) {
 		{"requeue", []string{"topic", "orders", "since", "x"}, 400, "not a time such as"},
 		{"cancel", []string{"topic", "orders", "id", strings.Repeat("x", 70<<10)}, 400, "too large"},
 		{"pause", nil, 400, "invalid topic"},
+		{"requeue", []string{"topic", "orders", "until", "0001-01-01T00:00"}, 400, "not a time such as"},
 		{"repair", []string{"topic", "a{b"}, 400, "invalid topic"},
+		{"repair", nil, 400, "no topic"},
+		{"repair", []string{"topic", "orders", "x", strings.Repeat("x", 70<<10)}, 400, "too large"},
 	} {
 		s.post(c.name, c.form...).want(t, c.status, c.text)
+	}
+	// A form that cannot be read is not one without a topic.
+	for media, form := range map[string]string{
+		"application/x-www-form-urlencoded": "topic=%zz",
+		"multipart/form-data; boundary=b":   "--b\r\nContent-Disposition: form-data; name=\"topic\"\r\n\r\norders\r\n--b--\r\n",
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/repair", strings.NewReader(form))
+		r.Header.Set("Content-Type", media)
+		w := httptest.NewRecorder()
+		if s.h.ServeHTTP(w, r); w.Code != http.StatusBadRequest {
+			t.Errorf("repair with %s: %d", media, w.Code)
+		}
 	}
 	for _, target := range []string{"fire", "cancel", "purge", "logout"} {
 		s.get(target+"?topic=orders&id=a").want(t, http.StatusNotFound)

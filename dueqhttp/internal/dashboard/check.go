@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -75,6 +76,9 @@ func (d *dashboard) runCheck(r *http.Request) (*page, error) {
 }
 
 func (d *dashboard) repair(r *http.Request) (*page, error) {
+	if !r.PostForm.Has("topic") { // an empty one is given for all
+		return nil, fmt.Errorf("%w: no topic was given", errInput)
+	}
 	p, err := d.audit(r, d.q.Repair)
 	if err == nil {
 		p.Data.(*checkData).Repaired = true

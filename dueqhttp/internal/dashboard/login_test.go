@@ -28,6 +28,8 @@ func TestLogin(t *testing.T) {
 	s.do(http.MethodGet, "", "", nil, "Accept", "text/event-stream").want(t, http.StatusUnauthorized)
 	s.post("cancel", "topic", "orders", "id", "a").want(t, http.StatusUnauthorized, "Not logged in")
 	s.post("check").want(t, http.StatusUnauthorized)
+	// Who is not logged in takes no stream from those who are.
+	s.do(http.MethodGet, "login", "", nil, "Accept", "text/event-stream").want(t, http.StatusOK, "<html")
 	login := s.get("login")
 	login.want(t, http.StatusOK, `type="password"`)
 	login.lacks(t, "Sessions", "Log out")

@@ -64,11 +64,15 @@ func (d *dashboard) page(needed access.Level, view func(*http.Request) (*page, e
 		if !d.admit(w, r, needed) {
 			return
 		}
-		if r.Method == http.MethodGet && r.Header.Get("Accept") == eventStream {
+		if r.Method == http.MethodGet && r.Header.Get("Accept") == eventStream && needed > access.None {
 			d.stream(w, r, view)
 			return
 		}
 		if r.Method == http.MethodPost {
+			if err := r.ParseForm(); err != nil {
+				d.fail(w, r, fmt.Errorf("%w: %w", errInput, err))
+				return
+			}
 			takeYourTime(w)
 		}
 		p, err := view(r)
