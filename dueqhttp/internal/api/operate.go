@@ -78,16 +78,16 @@ func (a *API) requeue(w http.ResponseWriter, r *http.Request) error {
 
 // purgeIn says what is purged.
 type purgeIn struct {
-	States []dueq.State `json:"states"` // nil: all but leased
+	States []dueq.State `json:"states"`
 }
 
 // purge forgets all events of a topic that nobody holds, or those in some states.
 func (a *API) purge(w http.ResponseWriter, r *http.Request) error {
-	var in purgeIn
+	in := purgeIn{[]dueq.State{dueq.StateScheduled, dueq.StateReady, dueq.StateDead}} // null is none
 	if err := decodeAll(w, r, &in); err != nil {
 		return err
 	}
-	if in.States != nil && len(in.States) == 0 {
+	if len(in.States) == 0 {
 		return invalid("states", "are none")
 	}
 	allow(w, 0)

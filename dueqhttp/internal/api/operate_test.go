@@ -97,8 +97,13 @@ func TestRequeue(t *testing.T) {
 		if got := s.stats(); got.Scheduled != 2 || got.Dead != 0 {
 			t.Errorf("stats %+v", got)
 		}
-		for _, body := range []string{`{"states": []}`, `{"states": ["leased"]}`, `{"states": ["lost"]}`} {
+		for _, body := range []string{`{"states": []}`, `{"states": null}`, `{"states": ["leased"]}`, `{"states": ["lost"]}`} {
 			s.refused(422, "invalid", "POST", "/v1/topics/t/purge", body)
+		}
+		// The zero time of some languages is no time, not one before which all is.
+		s.refused(422, "invalid", "POST", "/v1/topics/t/requeue", `{"until": "0001-01-01T00:00:00Z"}`)
+		if s.want(200, &count, "POST", "/v1/topics/t/purge", ""); count.Count != 2 {
+			t.Errorf("purged %d", count.Count)
 		}
 	})
 }

@@ -193,7 +193,7 @@ func moment(field, value string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, value)
-	if err != nil {
+	if err != nil || t.IsZero() { // which would be taken for none
 		return t, invalid(field, `is %q, not a time such as "2026-01-31T12:30:00Z"`, cut(value))
 	}
 	return t, nil
