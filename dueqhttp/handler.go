@@ -146,13 +146,25 @@ func (h *Handler) mux() http.Handler {
 	})
 	mux.Handle("/v1", v1)
 	mux.Handle("/v1/", v1)
-	mux.HandleFunc("GET /healthz", h.healthz)
-	mux.HandleFunc("GET /readyz", h.readyz)
+	get := func(path string, handler http.Handler) {
+		mux.Handle("GET "+path, handler)
+		mux.HandleFunc(path, getOnly)
+	}
+	get("/healthz", http.HandlerFunc(h.healthz))
+	get("/readyz", http.HandlerFunc(h.readyz))
 	if h.opts.Metrics != nil {
-		mux.Handle("GET /metrics", h.readers(h.opts.Metrics))
+		get("/metrics", h.readers(h.opts.Metrics))
 	}
 	mux.Handle("/", dashboard.New(h.q, dashboard.Options{Tokens: h.tokens, Done: h.draining.Done(), Ephemeral: h.opts.Ephemeral}))
 	return problem.Mux(mux)
+}
+
+// getOnly refuses what is not a GET: the dashboard, which gets the rest, does not
+// know the path.
+func getOnly(w http.ResponseWriter, r *http.Request) {
+	p := problem.NoMethod.New("%.80s is not among GET, HEAD", r.Method)
+	p.Allow = "GET, HEAD"
+	p.Write(w)
 }
 
 // readers serves only those who may read.

@@ -150,6 +150,12 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%d %s", res.StatusCode, body)
 		}
 	}
+	for _, path := range []string{"/metrics", "/healthz", "/readyz"} {
+		res, body := do(h, request("POST", path, ""))
+		if wantProblem(t, res, body, 405, "no-method"); res.Header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("%s: Allow is %q", path, res.Header.Get("Allow"))
+		}
+	}
 	h, _ = newHandler(t, dueqhttp.Options{})
 	res, body = do(h, request("GET", "/metrics", ""))
 	wantProblem(t, res, body, 404, "no-route")
