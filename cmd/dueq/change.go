@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,7 @@ type dueFlags struct {
 
 func (f *dueFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.in, "in", "", "due so long from now, as `1h30m`")
+	flags.StringVar(&f.in, "in", "", "due this `duration` from now, as 1h30m")
 	flags.StringVar(&f.at, "at", "", "due at that `time`, as 2006-01-02T15:04:05Z (RFC 3339)")
 }
 
@@ -31,9 +32,15 @@ func (f *dueFlags) time() (time.Time, error) {
 	}
 	t, err := envelope.Time(f.in, f.at, time.Now())
 	if err != nil {
-		err = fmt.Errorf("--%w", err)
+		err = asFlag(err)
 	}
 	return t, err
+}
+
+// asFlag names flags where err, of an event's envelope, begins with a field.
+func asFlag(err error) error {
+	field, rule, _ := strings.Cut(err.Error(), " ")
+	return fmt.Errorf("--%s %s", strings.ReplaceAll(field, "_", "-"), strings.Replace(rule, "and at ", "and --at ", 1))
 }
 
 // newReschedule is the verb reschedule.
@@ -142,7 +149,7 @@ func each(cmd *cobra.Command, output outputFlag, ids []string, done string, chan
 			out.Count++
 			continue
 		case errors.Is(err, dueq.ErrNotFound), errors.Is(err, dueq.ErrLeased), errors.Is(err, errNotDead):
-			out.Failures = append(out.Failures, changeFailure{id, err.Error()})
+			out.Failures = append(out.Failures, changeFailure{id, tell(err)})
 			continue
 		}
 		stopped = err

@@ -59,6 +59,7 @@ Exit codes: 0 nothing found, or all of it repaired; 1 something found, or failed
 	cmd.Flags().BoolVar(&f.repair, "repair", false, "mend what is found")
 	f.output.add(cmd)
 	cmd.Flags().SortFlags = false
+	completeTopics(cmd, true)
 	return cmd
 }
 

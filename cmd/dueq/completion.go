@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,6 +32,20 @@ func completeTopics(cmd *cobra.Command, many bool) {
 			}
 		}
 		return fit, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// nameShells adds the verb completion, which writes to where root does, and has it
+// refuse a shell that it does not know.
+func nameShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Args = cobra.ArbitraryArgs
+			cmd.RunE = func(*cobra.Command, []string) error {
+				return usageError{errors.New("name a shell: bash, zsh, fish or powershell")}
+			}
+		}
 	}
 }
 

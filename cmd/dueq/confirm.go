@@ -27,7 +27,7 @@ func (f *confirmFlags) check(cmd *cobra.Command, output outputFlag) error {
 	if f.yes || output != "json" && isTerminal(cmd.InOrStdin()) {
 		return nil
 	}
-	return errors.New("this cannot be undone, and there is nobody to ask: add --yes")
+	return errors.New("this asks first, and there is nobody to ask: add --yes")
 }
 
 // ask asks whether to go on, unless that is said already.

@@ -16,7 +16,7 @@ type outputFlag string
 // add adds the flag to a verb that prints tables unless told otherwise.
 func (o *outputFlag) add(cmd *cobra.Command) {
 	*o = "table"
-	o.addAs(cmd, "print a `table` or json")
+	o.addAs(cmd, "print in this `format`: table or json")
 }
 
 // addAs adds the flag with the default that it has.

@@ -61,12 +61,14 @@ Exit codes: 0 done, 1 not all were published, 2 called wrongly, 130 interrupted.
 	flags := cmd.Flags()
 	f.due.add(cmd)
 	flags.StringVar(&f.id, "id", "", "the event's `id` (default: a random one)")
-	flags.StringVar(&f.duplicate, "on-duplicate", "reject", "if an event has the id: `reject`, keep or replace")
+	flags.StringVar(&f.duplicate, "on-duplicate", "reject", "if an event has the id, this `policy`: reject, keep or replace")
 	flags.IntVar(&f.maxAttempts, "max-attempts", 0, "after how many `attempts` it has failed for good (default: as its handlers' process is set)")
 	flags.StringToStringVar(&f.metadata, "metadata", nil, "`name=value` for the handler; repeat it, or separate by commas")
 	flags.StringVar(&f.file, "file", "", "publish the events in this NDJSON `file`; - is stdin")
 	f.output.add(cmd)
 	flags.SortFlags = false
+	completeFlag(cmd, "on-duplicate", "reject", "keep", "replace")
+	completeTopics(cmd, false)
 	return cmd
 }
 
@@ -107,8 +109,10 @@ func (f *publishFlags) event(cmd *cobra.Command, args []string) (envelope.New, e
 	if set("max-attempts") {
 		e.MaxAttempts = &f.maxAttempts
 	}
-	_, err := e.Event(time.Now())
-	return e, err
+	if _, err := e.Event(time.Now()); err != nil {
+		return e, asFlag(err)
+	}
+	return e, nil
 }
 
 // published is what publish prints of one event as JSON.

@@ -49,8 +49,15 @@ func TestPublish(t *testing.T) {
 		if err != nil || string(info.Body) != "from stdin\x00" || !info.Due.Equal(got.EffectTime) || got.Topic != "a" {
 			t.Errorf("%+v, %v", info, err)
 		}
+		code, stdout, _ = publish("", "a", "x", "--in", "90m", "-o", "json") // told is the time that is stored
+		if err := json.Unmarshal([]byte(stdout), &got); code != 0 || err != nil {
+			t.Fatalf("exit code %d, %v, stdout %q", code, err, stdout)
+		}
+		if info, err = q.Get(t.Context(), "a", got.ID); err != nil || !info.Due.Equal(got.EffectTime) {
+			t.Errorf("told %v, stored %+v, %v", got.EffectTime, info, err)
+		}
 		code, _, stderr = publish("", "a", "again", "--id", "one")
-		if code != 1 || !strings.Contains(stderr, "one") {
+		if code != 1 || stderr != "dueq: topic \"a\", id \"one\": an event with this id exists\n" {
 			t.Errorf("a duplicate: exit code %d, stderr %q", code, stderr)
 		}
 		if code, _, stderr = publish("", "a{", "x"); code != 2 || !strings.Contains(stderr, "a{") {
@@ -127,15 +134,15 @@ func TestPublishBadLines(t *testing.T) {
 func TestPublishUsage(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"":                              "accepts between 1 and 2 arg(s)",
-		"a b c":                         "accepts between 1 and 2 arg(s)",
-		"a b --in soon":                 `in is "soon"`,
-		"a b --at noon":                 `at is "noon"`,
-		"a b --in 1s --at x":            "exclude each other",
-		"a b --on-duplicate keep":       "without an id",
-		"a b --id= ":                    "id is empty",
+		"":                              "not as dueq publish TOPIC [BODY]",
+		"a b c":                         "not as dueq publish TOPIC [BODY]",
+		"a b --in soon":                 `dueq: --in is "soon"`,
+		"a b --at noon":                 `dueq: --at is "noon"`,
+		"a b --in 1s --at x":            "--in and --at exclude each other",
+		"a b --on-duplicate keep":       "--on-duplicate without an id",
+		"a b --id= ":                    "--id is empty",
 		"a b --id x --on-duplicate why": "not reject, keep or replace",
-		"a b --max-attempts 0":          "max_attempts is 0",
+		"a b --max-attempts 0":          "--max-attempts is 0",
 		"a b --file x":                  "exclude each other",
 		"a --file x --in 1s":            "--file and --in exclude each other",
 		"a b -o xml":                    "--output",

@@ -156,7 +156,7 @@ func (r *filed) publish(ctx context.Context, q *dueq.Queue, topic string, b batc
 		if err := partly.Errs[i]; err != nil {
 			r.Failed++
 			if len(r.Failures) < maxFailures {
-				r.Failures = append(r.Failures, failure{line, err.Error()})
+				r.Failures = append(r.Failures, failure{line, tell(err)})
 			}
 			if !errors.Is(err, dueq.ErrDuplicateID) {
 				return fmt.Errorf("line %d: %w", line, err) // the next batch would fare no better

@@ -36,7 +36,7 @@ another call goes on.
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: f.run,
 	}
-	cmd.Flags().StringSliceVar(&f.states, "state", nil, "only events that are scheduled, ready or dead: one `state` or several, separated by commas")
+	cmd.Flags().StringSliceVar(&f.states, "state", nil, "only events in this `state`: scheduled, ready or dead, or several of them, separated by commas")
 	f.confirm.add(cmd)
 	f.output.add(cmd)
 	cmd.Flags().SortFlags = false

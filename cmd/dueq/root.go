@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 
 	"github.com/spf13/cobra"
 )
@@ -32,6 +33,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	nameShells(root)
 	cmd, err := root.ExecuteContextC(ctx)
 	var usage usageError
 	var told exitError
@@ -41,7 +43,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if errors.As(err, &told) {
 		return told.code
 	}
-	fmt.Fprintf(stderr, "dueq: %v\n", err)
+	fmt.Fprintf(stderr, "dueq: %s\n", tell(err))
 	switch {
 	case errors.As(err, &usage):
 		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
@@ -51,6 +53,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	return exitFailure
 }
+
+// packages are the names that errors of the library begin with.
+var packages = regexp.MustCompile(`(^|\n|: )((dueq|dueqhttp|bucket): )+`)
+
+// tell is an error for people, who need not know the library's packages.
+func tell(err error) string { return packages.ReplaceAllString(err.Error(), "$1") }
 
 // newRoot is the command without a verb, which shows its help, and all verbs.
 func newRoot() *cobra.Command {
@@ -77,12 +85,17 @@ Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
 	return root
 }
 
-// usageArgs makes what a check of arguments finds a [usageError].
+// usageArgs makes what a check of arguments finds a [usageError]. That of a verb
+// says what the verb takes.
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{err}
+		err := check(cmd, args)
+		if err == nil {
+			return nil
 		}
-		return nil
+		if cmd.HasParent() {
+			err = fmt.Errorf("called with %s, not as %s", plural(len(args), "argument"), cmd.UseLine())
+		}
+		return usageError{err}
 	}
 }

@@ -10,7 +10,9 @@ func TestUsageErrors(t *testing.T) {
 	for args, want := range map[string]string{
 		"nonsense":                      `unknown command "nonsense"`,
 		"--nonsense":                    "unknown flag: --nonsense",
-		"demo nonsense":                 `unknown command "nonsense"`,
+		"demo nonsense":                 "called with 1 argument, not as dueq demo [flags]",
+		"completion":                    "name a shell",
+		"completion tcsh":               "name a shell",
 		"demo --nonsense":               "unknown flag: --nonsense",
 		"demo --events":                 "--events",
 		"demo --events x":               "--events",

@@ -95,6 +95,7 @@ Exit codes: 0 ended by a signal, 1 failed, 2 called wrongly.
 	flags.DurationVar(&f.shutdownTimeout, "shutdown-timeout", 30*time.Second, "how long what runs may take to finish, up to 1h")
 	flags.StringVar(&f.logLevel, "log-level", "info", "`level` of the log on stderr: debug, info, warn or error; info has every request")
 	flags.SortFlags = false
+	completeFlag(cmd, "log-level", "debug", "info", "warn", "error")
 	return cmd
 }
 

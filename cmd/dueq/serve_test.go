@@ -171,6 +171,16 @@ func TestServe(t *testing.T) {
 	}
 }
 
+// It listens on all addresses if told to, and names one that can be opened.
+func TestServeEverywhere(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "--addr", "0.0.0.0:0", "--insecure-no-auth")
+	if !strings.HasPrefix(s.url, "http://localhost:") {
+		t.Errorf("it greets with %q", s.url)
+	}
+	s.want(200, "<title>", "GET", "/", "")
+}
+
 // It keeps what it is given on a Redis of its own, and starts again with it.
 func TestServeOnServer(t *testing.T) {
 	t.Parallel()
@@ -368,7 +378,7 @@ func TestServeUsage(t *testing.T) {
 		{"--push-file " + file(`[{"topic": "x", "url": "http://h", "concurrency": -1}]`), "", "Concurrency is -1"},
 		{"--push-file " + file(`[{"topic": "x", "url": "http://h", "secret": "short"}]`), "", "Secret"},
 		{"--namespace a:b", "", "Namespace"},
-		{"extra", "", "unknown command"},
+		{"extra", "", "called with 1 argument"},
 	} {
 		t.Setenv("DUEQ_TOKEN", c.env)
 		code, stdout, stderr := run(t.Context(), nil, append([]string{"serve"}, strings.Fields(c.args)...)...)

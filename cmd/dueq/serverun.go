@@ -139,7 +139,11 @@ func (f *serveFlags) listen() (net.Listener, error) {
 
 // greet says what is served where.
 func (f *serveFlags) greet(w io.Writer, s *server, addr net.Addr) {
-	url := f.scheme() + "://" + addr.String()
+	reach := addr.String()
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		reach = fmt.Sprintf("localhost:%d", tcp.Port) // one of the addresses
+	}
+	url := f.scheme() + "://" + reach
 	fmt.Fprintf(w, "dueq serve: %s/ is the dashboard, %s/v1 the API\n", url, url)
 	fmt.Fprintf(w, "Redis: %s\n", s.name)
 	if s.embedded != nil {

@@ -78,8 +78,9 @@ Exit codes: 0 done, also by a signal; 1 failed, such as when stdout was closed;
 	flags.IntVar(&f.maxAttempts, "max-attempts", 10, "after how many `attempts` an event has failed for good")
 	flags.DurationVar(&f.timeout, "timeout", 0, "how long an event may take (default 30m0s, 30s for --forward)")
 	flags.IntVar(&f.count, "count", 0, "end after so many `deliveries` (default: go on)")
-	f.output.addAs(cmd, "print json, or a `table` for people")
+	f.output.addAs(cmd, "print in this `format`: json, or table for people")
 	flags.SortFlags = false
+	completeTopics(cmd, true)
 	return cmd
 }
 
@@ -112,7 +113,7 @@ func (f *subscribeFlags) handler(cmd *cobra.Command) (h dueq.Handler, concurrenc
 	case cmd.Flags().Changed("forward"):
 		h, err = dueqhttp.Forward(f.forward, dueqhttp.ForwardOptions{Timeout: f.timeout, Secret: os.Getenv(pushSecretEnv)})
 		if err != nil {
-			err = fmt.Errorf("--forward: %w", err)
+			err = fmt.Errorf("--forward, or its secret in $%s: %w", pushSecretEnv, err)
 		}
 		return h, 64, err
 	}
@@ -141,7 +142,7 @@ func (f *subscribeFlags) run(cmd *cobra.Command, topics []string) error {
 	for _, topic := range topics {
 		if err := q.Subscribe(topic, m); err != nil {
 			m.fail(err)
-			return errors.Join(asUsage(err), m.wait(cmd.Context(), q))
+			return asUsage(m.wait(cmd.Context(), q))
 		}
 	}
 	close(m.ready)

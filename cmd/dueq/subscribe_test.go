@@ -313,12 +313,12 @@ func TestSubscribeUsage(t *testing.T) {
 	q, flags := target(t, env)
 	id := due(t, q, "a", "x")
 	for args, want := range map[string]string{
-		"":                                   "requires at least 1 arg(s)",
+		"":                                   "not as dueq subscribe TOPIC...",
 		"a --exec true --forward x":          "--exec and --forward exclude each other",
 		"a --exec=":                          "--exec is empty",
 		"a --exec true -o json":              "--output is for printing",
 		"a -o xml":                           `"xml" for "-o, --output"`,
-		"a --forward=":                       "--forward: dueqhttp: forward URL: scheme",
+		"a --forward=":                       "forward URL: scheme",
 		"a --forward ftp://h":                `scheme "ftp" is not http or https`,
 		"a --forward http://h --timeout 25h": "option Timeout is 25h0m0s",
 		"a --concurrency 0":                  "--concurrency is 0, not at least 1",
@@ -331,7 +331,7 @@ func TestSubscribeUsage(t *testing.T) {
 		"a a":                                "subscribed to already",
 	} {
 		code, stdout, stderr := run(t.Context(), nil, append(append([]string{"subscribe"}, strings.Fields(args)...), flags...)...)
-		if code != 2 || stdout != "" || !strings.Contains(stderr, want) {
+		if code != 2 || stdout != "" || !strings.Contains(stderr, want) || strings.Count(stderr, "\n") != 2 {
 			t.Errorf("dueq subscribe %s: exit code %d, stdout %q, stderr %q, want %q", args, code, stdout, stderr, want)
 		}
 	}

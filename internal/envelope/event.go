@@ -40,6 +40,8 @@ func Strict(r io.Reader, v any) error {
 		switch {
 		case errors.Is(err, io.EOF):
 			return errors.New("no JSON")
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return errors.New("the JSON ends too early")
 		case errors.As(err, &kind) && kind.Field != "":
 			return fmt.Errorf("field %q: a JSON %s does not fit", kind.Field, kind.Value)
 		}

@@ -43,7 +43,7 @@ func TestBadEvents(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		``:                                "no JSON",
-		`{`:                               "unexpected EOF",
+		`{`:                               "the JSON ends too early",
 		`[]`:                              "array",
 		`{} {}`:                           "more than one JSON value",
 		`{"bodi": 1}`:                     `unknown field "bodi"`,

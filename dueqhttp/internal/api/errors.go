@@ -60,8 +60,10 @@ func problemOf(err error) *problem.Problem {
 	return p
 }
 
-// text is an error without the name of the package.
-func text(err error) string { return strings.TrimPrefix(err.Error(), "dueq: ") }
+// text is an error without the names of packages.
+func text(err error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "dueq: "), "bucket: ")
+}
 
 // redisText tells what Redis answered. Why it did not answer is for the log: that
 // has addresses in it.
