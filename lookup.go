@@ -42,8 +42,8 @@ type EventInfo struct {
 
 // Stats count a topic's events. Counters begin with the topic.
 type Stats struct {
-	Scheduled int       // waiting for their time, or for a retry
-	Ready     int       // due, and no live process has them
+	Scheduled int       // waiting for their time, or for a retry, or due and yet to be moved to the ready ones
+	Ready     int       // due and next, and no live process has them
 	Leased    int       // held by live sessions
 	Dead      int       // failed for good
 	OldestDue time.Time // effect time of the oldest event that is due and that nobody has; zero: there is none

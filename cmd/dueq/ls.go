@@ -38,7 +38,8 @@ func newLs() *cobra.Command {
 		Short: "List a topic's events",
 		Long: `Lists a topic's events that are in one state:
 
-  scheduled  by when they are due, the next one first
+  scheduled  by when they are due, the next one first; one that is due is yet to be
+             moved to the ready ones, as those of a backlog are
   ready      due, in the order in which they will be handled
   leased     held by a process, by id
   dead       failed for good, the last to die first
@@ -57,7 +58,7 @@ it is one object per event and line.
 		RunE: f.run,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.state, "state", "scheduled", "events that are scheduled, ready, leased or dead: a `state`")
+	flags.StringVar(&f.state, "state", "scheduled", "events in this `state`: scheduled, ready, leased or dead")
 	flags.IntVar(&f.limit, "limit", 50, "most `events` to print, up to 500")
 	flags.StringVar(&f.cursor, "cursor", "", "go on where the list before ended, at its `cursor`")
 	flags.BoolVar(&f.all, "all", false, "print all of them, instead of up to --limit")

@@ -39,8 +39,9 @@ func newStats() *cobra.Command {
 		Short: "Count the events of topics",
 		Long: `Counts the events of the topics, or of all topics of the namespace.
 
-  SCHEDULED  wait for their time, or for a retry
-  READY      are due, and no live process has them
+  SCHEDULED  wait for their time, or for a retry; also those of a backlog, and of a
+             topic without subscribers, that have not been moved to the ready ones yet
+  READY      are due and come next, and no live process has them
   LEASED     are held by live processes
   DEAD       have failed for good
   OLDEST     how long the oldest event that nobody has is due
@@ -61,7 +62,7 @@ counters, per second.
 	}
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.watch, "watch", "w", false, "go on until interrupted")
-	flags.DurationVar(&f.interval, "interval", 2*time.Second, "with --watch: how `often` to count")
+	flags.DurationVar(&f.interval, "interval", 2*time.Second, "with --watch: the time from one count to the next")
 	f.output.add(cmd)
 	flags.SortFlags = false
 	completeTopics(cmd, true)
