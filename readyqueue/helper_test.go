@@ -1,6 +1,7 @@
 package readyqueue_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -128,4 +129,20 @@ func numbered(n int) []string {
 		ids[i] = fmt.Sprintf("%05d", i)
 	}
 	return ids
+}
+
+// commands is a hook that sees each single command.
+type commands func(cmd redis.Cmder)
+
+func (commands) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c commands) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (commands) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }

@@ -60,15 +60,22 @@ func Extend(ctx context.Context, rdb redis.UniversalClient, sessions []*Session)
 	}
 }
 
-// HeldIDs are the ids a session holds: no more than it claimed at a time.
-func HeldIDs(ctx context.Context, rdb redis.UniversalClient, l *key.Lane, session string) ([]string, error) {
-	ids, err := script.Once(ctx, rdb, func(p redis.Pipeliner) *redis.StringSliceCmd {
-		return p.SMembers(ctx, l.Held(session))
-	}).Result()
-	if err != nil {
-		return nil, fmt.Errorf("readyqueue: read what is held in topic %q: %w", l.Topic, err)
+// HeldIDs are the ids a session holds, some of them twice. It reads them in steps:
+// those whose leases end meanwhile may be among them or not.
+func HeldIDs(ctx context.Context, rdb redis.UniversalClient, l *key.Lane, session string) (ids []string, err error) {
+	for cursor := uint64(0); ; {
+		step := script.Once(ctx, rdb, func(p redis.Pipeliner) *redis.ScanCmd {
+			return p.SScan(ctx, l.Held(session), cursor, "", MaxBatch)
+		})
+		some, next, err := step.Result()
+		if err != nil {
+			return nil, fmt.Errorf("readyqueue: read what is held in topic %q: %w", l.Topic, err)
+		}
+		ids = append(ids, some...)
+		if cursor = next; cursor == 0 {
+			return ids, nil
+		}
 	}
-	return ids, nil
 }
 
 // Expire gives the events of all sessions that are past their deadlines at

@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dueq-io/dueq/internal/redistest"
 	"github.com/dueq-io/dueq/readyqueue"
@@ -164,6 +167,31 @@ func TestExpireManySessions(t *testing.T) {
 		b.lies(map[string][]string{b.lane.Sessions: nil})
 		if ready := b.rdb.LLen(t.Context(), b.lane.Ready).Val(); ready != n-(n+2)/3 {
 			t.Errorf("%d ready", ready)
+		}
+	})
+}
+
+// However much a session holds, no step of a look at it reads more than a batch or
+// so.
+func TestHeldIDsInSteps(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		b := newBench(t, env, 1)
+		want := numbered(20 * readyqueue.MaxBatch)
+		for some := range slices.Chunk(want, 1000) {
+			b.must(b.rdb.SAdd(t.Context(), b.lane.Held("me"), some).Err())
+		}
+		rdb := env.NewClient()
+		rdb.AddHook(commands(func(cmd redis.Cmder) {
+			text := fmt.Sprint(cmd.Args())
+			if strings.Contains(text, b.lane.Held("me")) && (cmd.Name() != "sscan" || !strings.Contains(text, "count 500")) {
+				t.Errorf("sent %s", text)
+			}
+		}))
+		held, err := readyqueue.HeldIDs(t.Context(), rdb, b.lane, "me")
+		slices.Sort(want)
+		slices.Sort(held)
+		if got := slices.Compact(held); err != nil || !slices.Equal(got, want) {
+			t.Errorf("held %d ids of %d, %v", len(got), len(want), err)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package subscriber
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -10,6 +11,9 @@ import (
 	"github.com/dueq-io/dueq/internal/script"
 	"github.com/dueq-io/dueq/readyqueue"
 )
+
+// resolveBatch is the most records that one command reads.
+const resolveBatch = 64
 
 // ending is the end of a delivery, on its way to Redis.
 type ending struct {
@@ -160,27 +164,39 @@ func (l *Lane) retryOnce() (done bool) {
 // Redis did not tell.
 func (l *Lane) resolve(batch []*ending) (clear, failed []*ending) {
 	var doubtful []*ending
-	var ids []string
 	l.mu.Lock()
 	for _, e := range batch {
 		if e.delivery.doubtful && e.Outcome != readyqueue.Release {
-			doubtful, ids = append(doubtful, e), append(ids, e.ID)
+			doubtful = append(doubtful, e)
 		} else {
 			clear = append(clear, e)
 		}
 	}
 	l.mu.Unlock()
-	if len(ids) == 0 {
-		return clear, nil
+	for some := range slices.Chunk(doubtful, resolveBatch) {
+		if l.compare(some) == nil {
+			clear = append(clear, some...)
+		} else {
+			failed = append(failed, some...)
+		}
+	}
+	return clear, failed
+}
+
+// compare has the events given back that are not those that were handled.
+func (l *Lane) compare(doubtful []*ending) error {
+	ids := make([]string, len(doubtful))
+	for i, e := range doubtful {
+		ids[i] = e.ID
 	}
 	records, err := l.s.rdb.HMGet(l.s.settling, l.key.Pool, ids...).Result()
 	if err != nil {
-		return clear, doubtful
+		return err
 	}
 	for i, e := range doubtful {
 		if record, ok := records[i].(string); ok && xxhash.Sum64String(record) != e.delivery.record {
 			e.Outcome = readyqueue.Release
 		}
 	}
-	return append(clear, doubtful...), nil
+	return nil
 }
