@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/internal/redistest"
 )
@@ -116,6 +118,71 @@ func TestClaimSettleUnknown(t *testing.T) {
 			t.Errorf("Ack that was tried again: %v", err)
 		}
 		awaitEmpty(t, q, "a")
+	})
+}
+
+// However many outcomes are in doubt, no look at their events reads many at a time.
+func TestClaimManyInDoubt(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		const events, most = 300, 64
+		rdb := env.NewClient()
+		looks := make(chan int, 10*events)
+		rdb.AddHook(&hook{command: func(ctx context.Context, cmd redis.Cmder, next redis.ProcessHook) error {
+			if cmd.Name() == "hmget" {
+				looks <- len(cmd.Args()) - 2
+			}
+			return next(ctx, cmd)
+		}})
+		lost := faultHooked(rdb)
+		q := newQueueOn(t, env, rdb, dueq.Options{Lease: time.Minute})
+		c := consume(t, q)
+		if _, err := q.PublishEvents(t.Context(), "a", faultEvents(events, time.Now().Add(-time.Hour), time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		var got []*dueq.Delivery
+		for len(got) < events {
+			got = append(got, claim(t, c, events, time.Hour)...)
+		}
+		lost.loseReplies("settle", 1_000_000)
+		var acks sync.WaitGroup
+		for _, d := range got {
+			acks.Go(func() {
+				if err := d.Ack(t.Context()); !errors.Is(err, dueq.ErrOutcomeUnknown) {
+					t.Errorf("Ack whose reply was lost: %v", err)
+				}
+			})
+			receiveClosed(t, d.Done())
+		}
+		looked := lost.count("sscan")
+		lost.loseReplies("claim", 1)
+		publish(t, newQueue(t, env, dueq.Options{}), "a", "x", time.Now())
+		last := make(chan []*dueq.Delivery, 1)
+		go func() {
+			got, err := c.Claim(t.Context(), 1, time.Hour)
+			if err != nil {
+				t.Error(err)
+			}
+			last <- got
+		}()
+		eventually(t, "the lost claim was noticed", func() bool { return lost.count("sscan") > looked })
+		lost.loseReplies("settle", 0)
+		acks.Wait()
+		for _, d := range receive(t, last) {
+			if err := d.Ack(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		awaitEmpty(t, q, "a")
+		conserved(t, env, "a")
+		if len(looks) == 0 {
+			t.Error("nothing was in doubt")
+		}
+		for len(looks) > 0 {
+			if n := <-looks; n > most {
+				t.Errorf("%d records were read at a time", n)
+			}
+		}
 	})
 }
 
