@@ -158,3 +158,43 @@ func TestOutcomeKnownInTime(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Events that were lost with their processes come apart in the end, however many a
+// consumer held.
+func TestManySuspects(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		const events = 100
+		b := newBench(t, env)
+		consumer, topic := b.s.AddConsumer("a", &b.counts)
+		b.lane = topic.AddLane(b.keys, func() { b.kicked <- struct{}{} })
+		for _, id := range b.ready(events, "x") {
+			b.rdb.HSet(t.Context(), b.keys.Attempts, id, "2||"+readyqueue.LostCause)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			if got, err := consumer.Claim(ctx, events, time.Hour); len(got) > 0 || err != nil {
+				t.Errorf("Claim: %v, %v", got, err)
+			}
+		}()
+		b.await("the claim waits", func() bool { return consumer.Waiting() == 1 })
+		began := time.Now()
+		b.move()
+		b.await("all are put off", func() bool { return b.held() == 0 })
+		cancel()
+		<-over
+		far := 0
+		for i := range b.keys.Buckets() {
+			for _, z := range b.rdb.ZRangeWithScores(t.Context(), b.keys.Bucket(i), 0, -1).Val() {
+				if time.UnixMilli(int64(z.Score)).After(began.Add(10 * lease)) {
+					far++
+				}
+			}
+		}
+		if far == 0 {
+			t.Errorf("all of %d events come back within ten leases", events)
+		}
+	})
+}

@@ -151,7 +151,8 @@ func (l *Lane) end(start time.Time, claim readyqueue.Claim, found readyqueue.Cla
 
 // apart puts off events that were lost with their processes, if several come at
 // once: one of them may be what ends processes, and would use up the others'
-// attempts with its own. They come back at random times within a lease.
+// attempts with its own. They come back at random times within a lease, or within
+// more of them the more there are, so that most come alone in the end.
 func (l *Lane) apart(deliveries []*delivery) []*delivery {
 	suspects := 0
 	for _, d := range deliveries {
@@ -162,13 +163,14 @@ func (l *Lane) apart(deliveries []*delivery) []*delivery {
 	if suspects < 2 {
 		return deliveries
 	}
+	spread := l.s.opts.Lease * time.Duration(suspects/2)
 	l.s.opts.Logger.Warn("events that lost their process again and again are put off, to run one by one",
 		zap.String("topic", l.key.Topic), zap.Int("events", suspects))
 	return slices.DeleteFunc(deliveries, func(d *delivery) bool {
 		if !d.suspect() {
 			return false
 		}
-		d.settle(readyqueue.Settlement{Outcome: readyqueue.Retry, Delay: rand.N(l.s.opts.Lease), Attempts: d.attempts})
+		d.settle(readyqueue.Settlement{Outcome: readyqueue.Retry, Delay: rand.N(spread), Attempts: d.attempts})
 		return true
 	})
 }
