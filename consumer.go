@@ -14,7 +14,8 @@ import (
 type Delivery = subscriber.Delivery
 
 // Consumer claims events of a topic when it is asked to, where a subscription
-// has handlers called. It is safe for use by many goroutines.
+// has handlers called. While Options.Concurrency of its events are with PersistFn,
+// it claims no more. It is safe for use by many goroutines.
 type Consumer struct{ consumer *subscriber.Consumer }
 
 // Consume makes the queue a consumer of a topic, until ShutDown. Its errors are
