@@ -65,8 +65,8 @@ func (w *readyWalk) next(ctx context.Context) (*Mark, error) {
 	return &mark, nil
 }
 
-// heldWalk takes what sessions hold, by id and lane. There are no more than all
-// handlers run at a time, so it reads all ids first, in small steps.
+// heldWalk takes what sessions hold, by id and lane. There are no more than handlers
+// run and consumers hold at a time, so it reads all ids first, in small steps.
 type heldWalk struct{ marks []*Mark }
 
 func (w *heldWalk) next(context.Context) (*Mark, error) {
