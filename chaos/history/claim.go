@@ -7,12 +7,15 @@ import "time"
 // as it gets to run.
 const timerSlack = int64(250 * time.Millisecond)
 
+// late reports whether the run could not be settled though its visibility time was
+// not over.
+func (r *run) late() bool { return r.settled == Refused && r.to < r.visible-timerSlack }
+
 // lapse decides what became of a run in a consumer's hand whose caller did not
 // settle it, or came too late.
 func (r *run) lapse(p *process) {
-	late := r.settled == Refused && r.to < r.visible-timerSlack // too late for another reason
 	switch {
-	case late, r.visible > min(p.cut, p.died)-timerSlack:
+	case r.late(), r.visible > min(p.cut, p.died)-timerSlack:
 		if r.outcome != "" {
 			r.outcome, r.ended = Failed, true
 		}
@@ -34,7 +37,7 @@ func (c *checker) claims(e *event) {
 		switch {
 		case r.settled == OK && r.to > r.visible+timerSlack && !c.x.mayLose(r.Proc, r.from-lease, r.to):
 			c.violated("lease", e, "%s settled attempt %d %v after its visibility time", r.Proc, r.Attempt, since(r.visible, r.to))
-		case r.settled == Refused && !r.lapsed && !c.mayEnd(r, r.told):
+		case r.late() && !c.mayEnd(r, r.told):
 			c.violated("lease", e, "%s could not settle attempt %d any more, %v before its visibility time was over",
 				r.Proc, r.Attempt, since(r.to, r.visible))
 		case r.endedAt < min(r.to, r.visible-timerSlack) && !c.mayEnd(r, r.endedAt):

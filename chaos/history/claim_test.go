@@ -112,6 +112,12 @@ var soundClaims = []soundStory{
 		s.claim(110, 1300, 1310, "a.1", 1, history.OK, history.Refused)
 		s.run(1120, 1130, "b.1", 2, history.OK)
 	}},
+	{"acked too late, and its process killed", 0, 0, func(s *story) {
+		s.stored()
+		s.claim(110, 1120, 1130, "a.1", 1, history.OK, history.Refused)
+		s.fault(1200, 1210, history.Kill, "a.1", "")
+		s.run(3200, 3210, "b.1", 2, history.OK)
+	}},
 	{"acked, nobody knows whether in time", 1, 0, func(s *story) {
 		s.stored()
 		s.claim(110, 200, 800, "a.1", 1, history.OK, history.Unknown)
