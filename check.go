@@ -107,12 +107,6 @@ func (q *Queue) audit(ctx context.Context, topic string, repair bool) (*Report, 
 // allLanes are the lanes of all partition counts that a topic has had, named
 // afresh.
 func (q *Queue) allLanes(ctx context.Context, topic string) ([]*key.Lane, error) {
-	if err := checkTopic(topic); err != nil {
-		return nil, err
-	}
-	if err := q.check(); err != nil {
-		return nil, err
-	}
 	counts, err := q.partitionCounts(ctx, topic)
 	if err != nil {
 		return nil, err
@@ -120,13 +114,7 @@ func (q *Queue) allLanes(ctx context.Context, topic string) ([]*key.Lane, error)
 	if !slices.Contains(counts, q.opts.Partitions) {
 		counts = append(counts, q.opts.Partitions)
 	}
-	var lanes []*key.Lane
-	for _, n := range distinct(counts) {
-		for p := range n {
-			lanes = append(lanes, key.NewLane(q.opts.Namespace, topic, p, n, q.opts.Buckets))
-		}
-	}
-	return lanes, nil
+	return q.newLanes(topic, counts), nil
 }
 
 func (r *Report) add(found inspect.Finding, repaired bool) {

@@ -155,12 +155,6 @@ func decodeCursor(s State, text string) (*inspect.Mark, error) {
 // lanesOf are the lanes that a topic has had, the one that is not partitioned
 // first, nil where there is none.
 func (q *Queue) lanesOf(ctx context.Context, name string) ([]*key.Lane, error) {
-	if err := checkTopic(name); err != nil {
-		return nil, err
-	}
-	if err := q.check(); err != nil {
-		return nil, err
-	}
 	counts, err := q.partitionCounts(ctx, name)
 	if err != nil {
 		return nil, err
@@ -176,6 +170,12 @@ func (q *Queue) lanesOf(ctx context.Context, name string) ([]*key.Lane, error) {
 		}
 	}
 	return lanes, nil
+}
+
+// usedLanes are [Queue.lanesOf] without the one that is not there.
+func (q *Queue) usedLanes(ctx context.Context, name string) ([]*key.Lane, error) {
+	lanes, err := q.lanesOf(ctx, name)
+	return slices.DeleteFunc(lanes, func(l *key.Lane) bool { return l == nil }), err
 }
 
 // Requeue gives the dead events that the filter takes a new life, due at
@@ -233,11 +233,11 @@ func (q *Queue) Forecast(ctx context.Context, topic string, ahead ...time.Durati
 	if ahead[0] <= 0 || !slices.IsSorted(ahead) {
 		return nil, fmt.Errorf("%w: forecast topic %.80q: durations %v, which are not above zero and in order", ErrQueryInvalid, topic, ahead)
 	}
-	lanes, err := q.lanesOf(ctx, topic)
+	lanes, err := q.usedLanes(ctx, topic)
 	if err != nil {
 		return nil, err
 	}
-	sum, err := inspect.Forecast(ctx, q.rdb, slices.DeleteFunc(lanes, func(l *key.Lane) bool { return l == nil }), ahead)
+	sum, err := inspect.Forecast(ctx, q.rdb, lanes, ahead)
 	if err != nil {
 		return nil, fmt.Errorf("dueq: %w", err)
 	}

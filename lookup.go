@@ -189,27 +189,16 @@ func (q *Queue) homes(name, id string, counts []int) ([]*key.Lane, error) {
 // Stats counts a topic's events. A topic that was never used counts nothing.
 func (q *Queue) Stats(ctx context.Context, topic string) (Stats, error) {
 	var sum Stats
-	if err := checkTopic(topic); err != nil {
-		return sum, err
-	}
-	if err := q.check(); err != nil {
-		return sum, err
-	}
-	counts, err := q.partitionCounts(ctx, topic)
+	lanes, err := q.usedLanes(ctx, topic)
 	if err != nil {
 		return sum, err
 	}
-	for _, n := range distinct(counts) {
-		q.mu.Lock()
-		lanes := q.addLanes(q.topic(topic), n)
-		q.mu.Unlock()
-		for _, l := range lanes {
-			c, err := inspect.Count(ctx, q.rdb, l)
-			if err != nil {
-				return Stats{}, fmt.Errorf("dueq: %w", err)
-			}
-			sum.add(c)
+	for _, l := range lanes {
+		c, err := inspect.Count(ctx, q.rdb, l)
+		if err != nil {
+			return Stats{}, fmt.Errorf("dueq: %w", err)
 		}
+		sum.add(c)
 	}
 	return sum, nil
 }

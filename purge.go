@@ -11,40 +11,29 @@ import (
 
 // Purge forgets the events of a topic that are in one of the states, scheduled,
 // ready or dead, and returns how many; without states those in any of these three.
-// The topic may be in use: an event that a process
-// holds, alive or not, stays, and settles as if there had been no purge. One
-// that is published meanwhile may be forgotten, or stay.
+// The topic may be in use: an event that a process holds, alive or not, stays, and
+// settles as if there had been no purge. One that is published meanwhile may be
+// forgotten, or stay.
 //
 // It works in small steps. When ctx ends, or Redis fails, it stops, and n is what
 // it is known to have forgotten by then; another call goes on. Its error wraps
-// [ErrTopicInvalid], [ErrQueryInvalid] for any other state, [ErrShutDown], [ErrOutcomeUnknown], ctx's cause, or why Redis
-// refused.
+// [ErrTopicInvalid], [ErrQueryInvalid] for any other state, [ErrShutDown],
+// [ErrOutcomeUnknown], ctx's cause, or why Redis refused.
 func (q *Queue) Purge(ctx context.Context, topic string, states ...State) (n int, err error) {
 	of, err := purged(states)
 	if err != nil {
 		return 0, fmt.Errorf("%w: purge topic %.80q: %w", ErrQueryInvalid, topic, err)
 	}
-	if err := checkTopic(topic); err != nil {
-		return 0, err
-	}
-	if err := q.check(); err != nil {
-		return 0, err
-	}
-	counts, err := q.partitionCounts(ctx, topic)
+	lanes, err := q.usedLanes(ctx, topic)
 	if err != nil {
 		return 0, err
 	}
-	for _, partitions := range counts {
-		q.mu.Lock()
-		lanes := q.addLanes(q.topic(topic), partitions)
-		q.mu.Unlock()
-		for _, l := range lanes {
-			forgotten, err := q.purgeLane(ctx, l, of)
-			n += forgotten
-			q.topicMetrics(topic).Cancelled.Add(int64(forgotten))
-			if err != nil {
-				return n, err
-			}
+	for _, l := range lanes {
+		forgotten, err := q.purgeLane(ctx, l, of)
+		n += forgotten
+		q.topicMetrics(topic).Cancelled.Add(int64(forgotten))
+		if err != nil {
+			return n, err
 		}
 	}
 	return n, nil

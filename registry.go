@@ -36,8 +36,15 @@ func (q *Queue) register(ctx context.Context, t *topic) error {
 	return nil
 }
 
-// partitionCounts are the counts with which processes have used a topic.
+// partitionCounts are the counts with which processes have used a topic, for calls
+// that a queue refuses for a bad name, and once it is shut down.
 func (q *Queue) partitionCounts(ctx context.Context, name string) ([]int, error) {
+	if err := checkTopic(name); err != nil {
+		return nil, err
+	}
+	if err := q.check(); err != nil {
+		return nil, err
+	}
 	counts, err := q.partitionCountsOf(ctx, []string{name})
 	if err != nil {
 		return nil, err

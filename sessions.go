@@ -91,11 +91,7 @@ func (q *Queue) freshLanes(ctx context.Context, names []string) ([]*key.Lane, er
 			return nil, err
 		}
 		for i, name := range some {
-			for _, n := range distinct(counts[i]) {
-				for p := range n {
-					lanes = append(lanes, key.NewLane(q.opts.Namespace, name, p, n, q.opts.Buckets))
-				}
-			}
+			lanes = append(lanes, q.newLanes(name, counts[i])...)
 		}
 	}
 	return lanes, nil

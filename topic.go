@@ -80,6 +80,17 @@ func distinct(counts []int) []int {
 	return slices.DeleteFunc(slices.Clone(counts), func(n int) bool { return n != 1 && n != most })
 }
 
+// newLanes names afresh the lanes of partition counts.
+func (q *Queue) newLanes(name string, counts []int) []*key.Lane {
+	var lanes []*key.Lane
+	for _, n := range distinct(counts) {
+		for p := range n {
+			lanes = append(lanes, key.NewLane(q.opts.Namespace, name, p, n, q.opts.Buckets))
+		}
+	}
+	return lanes
+}
+
 // serve subscribes to the lanes of a partition count. The caller holds mu.
 func (q *Queue) serve(t *topic, partitions int) {
 	for _, k := range q.addLanes(t, partitions) {
