@@ -107,20 +107,7 @@ func receive[T any](t *testing.T, from <-chan T) T {
 	panic("unreachable")
 }
 
-// eventually polls until ok.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	end := time.After(patience)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-end:
-			t.Fatalf("it never came to this: %s", what)
-		case <-tick.C:
-		}
-	}
-}
+var eventually = redistest.Eventually
 
 // awaitState polls until the event lies where it should.
 func awaitState(t *testing.T, q *dueq.Queue, topic, id string, want dueq.State) *dueq.EventInfo {

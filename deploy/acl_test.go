@@ -22,21 +22,6 @@ import (
 // patience is how long a test waits for what must happen.
 const patience = 30 * time.Second
 
-// eventually polls until ok.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	end := time.After(patience)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-end:
-			t.Fatalf("it never came to this: %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 // aclRules are the rules that the page about Redis quotes, word by word: that for
 // a server, and what a cluster needs besides.
 func aclRules(t *testing.T) (server, cluster []string) {
@@ -215,7 +200,7 @@ func use(t *testing.T, rdb redis.UniversalClient) {
 		must(err)
 		return s
 	}
-	eventually(t, "an ack and a death", func() bool { s := stats(); return s.Acked == 1 && s.Dead == 1 })
+	redistest.Eventually(t, "an ack and a death", func() bool { s := stats(); return s.Acked == 1 && s.Dead == 1 })
 	n, err := q.Requeue(ctx, "a", dueq.Filter{}, far)
 	must(err)
 	info, err := q.Get(ctx, "a", "kept")
@@ -231,7 +216,7 @@ func use(t *testing.T, rdb redis.UniversalClient) {
 	must(err)
 	_, err = q.Topics(ctx)
 	must(err)
-	eventually(t, "the session is seen", func() bool {
+	redistest.Eventually(t, "the session is seen", func() bool {
 		sessions, err := q.Sessions(ctx)
 		must(err)
 		return len(sessions) == 1
@@ -316,7 +301,7 @@ func TestACLWithoutARight(t *testing.T) {
 	})); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is logged", func() bool {
+	redistest.Eventually(t, "it is logged", func() bool {
 		return slices.ContainsFunc(logs.All(), func(e observer.LoggedEntry) bool {
 			text, _ := e.ContextMap()["error"].(string)
 			return refused(text)

@@ -121,16 +121,7 @@ func (b *bench) held() int64 { return b.rdb.SCard(b.t.Context(), b.keys.Held(ses
 
 func (b *bench) await(what string, ok func() bool) {
 	b.t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-deadline:
-			b.t.Fatalf("it never came to this: %s", what)
-		case <-tick.C:
-		}
-	}
+	redistest.Eventually(b.t, what, ok)
 }
 
 func (b *bench) next() run {

@@ -32,21 +32,6 @@ func due(t *testing.T, q *dueq.Queue, topic, body string, opts ...dueq.PublishOp
 	return id
 }
 
-// await polls until ok.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	end := time.After(30 * time.Second)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-end:
-			t.Fatalf("it never came to this: %s", what)
-		case <-tick.C:
-		}
-	}
-}
-
 // untouched fails the test unless the event is due, all its attempts before it.
 func untouched(t *testing.T, info *dueq.EventInfo, err error) {
 	t.Helper()
@@ -204,7 +189,7 @@ func TestSubscribeExecTimeout(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		await(t, "the process is gone", func() bool { return gone(pid) })
+		redistest.Eventually(t, "the process is gone", func() bool { return gone(pid) })
 	}
 }
 
@@ -292,7 +277,7 @@ func TestSubscribeSignal(t *testing.T) {
 				c, _, _ := run(ctx, nil, append(args, flags...)...)
 				code <- c
 			}()
-			await(t, "the command runs", func() bool { _, err := os.Stat(began); return err == nil })
+			redistest.Eventually(t, "the command runs", func() bool { _, err := os.Stat(began); return err == nil })
 			signal()
 			if err := os.WriteFile(end, nil, 0o600); err != nil {
 				t.Fatal(err)

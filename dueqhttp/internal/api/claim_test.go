@@ -18,17 +18,6 @@ import (
 	"github.com/dueq-io/dueq/internal/redistest"
 )
 
-// until waits for a condition.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for tick := time.NewTicker(10 * time.Millisecond); !ok(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not in 20s", what)
-		}
-	}
-}
-
 func TestClaimAndSettle(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
@@ -179,10 +168,10 @@ func TestCallerGoesAway(t *testing.T) {
 				_ = res.Body.Close()
 			}
 		}()
-		until(t, "a claim that waits", func() bool { return s.uses("t") })
+		redistest.Eventually(t, "a claim that waits", func() bool { return s.uses("t") })
 		cancel()
 		<-ended
-		until(t, "the service has noticed", func() bool {
+		redistest.Eventually(t, "the service has noticed", func() bool {
 			return s.log.FilterField(zap.Int("status", 499)).Len() == 1
 		})
 		s.want(201, nil, "POST", "/v1/topics/t/events", `{"id": "e"}`)
@@ -229,7 +218,7 @@ func TestDrain(t *testing.T) {
 	held := s.claim(`{"wait": "20s"}`)
 	ended := make(chan answer)
 	go func() { ended <- s.call("POST", "/v1/topics/u/claim", `{"wait": "1m"}`) }()
-	until(t, "a claim that waits", func() bool { return s.uses("u") })
+	redistest.Eventually(t, "a claim that waits", func() bool { return s.uses("u") })
 	s.h.Drain()
 	select {
 	case got := <-ended:
@@ -264,5 +253,5 @@ func TestClaimWithoutWaiting(t *testing.T) {
 		t.Errorf("claimed %+v", got)
 	}
 	s.want(201, nil, "POST", "/v1/topics/t/events", `{}`)
-	until(t, "a claim", func() bool { return len(s.claim(`{"wait": "0s"}`)) == 1 })
+	redistest.Eventually(t, "a claim", func() bool { return len(s.claim(`{"wait": "0s"}`)) == 1 })
 }

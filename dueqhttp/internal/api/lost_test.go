@@ -135,7 +135,7 @@ func TestEndedDeliveriesAreForgotten(t *testing.T) {
 	a, _ := newAPI(t, dueq.Options{})
 	want(t, a, 201, "/v1/topics/t/events", `{"max_attempts": 1}`)
 	want(t, a, 200, "/v1/topics/t/claim", `{"wait": "1m", "visibility": "100ms"}`)
-	until(t, "nothing is held", func() bool { return a.Sweep() == 0 })
+	redistest.Eventually(t, "nothing is held", func() bool { return a.Sweep() == 0 })
 }
 
 // late is a body that does not come.

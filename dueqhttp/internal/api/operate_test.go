@@ -159,7 +159,7 @@ func TestSessions(t *testing.T) {
 	if _, err := q.Consume("t"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "a session", func() bool {
+	redistest.Eventually(t, "a session", func() bool {
 		return strings.Contains(s.want(200, nil, "GET", "/v1/sessions", "").body, `"topics":["t"]`)
 	})
 }

@@ -97,16 +97,7 @@ func (s *site) kill(topic, id, reason string) {
 
 func (s *site) eventually(what string, ok func() bool) {
 	s.t.Helper()
-	end := time.After(patience)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-end:
-			s.t.Fatalf("it never came to this: %s", what)
-		case <-tick.C:
-		}
-	}
+	redistest.Eventually(s.t, what, ok)
 }
 
 // answer is a response that was read.
