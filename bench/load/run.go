@@ -68,6 +68,7 @@ func parse(name string, args []string, s *settings, stderr io.Writer) ([]entry, 
 	f.Var(&s.rates, "rate", "events/s of scenario steady: `rates`, separated by commas (default 200,2000,10000)")
 	f.BoolVar(&s.short, "short", false, "a quick pass: small sizes, short times")
 	f.BoolVar(&s.json, "json", false, "print JSON instead of a table")
+	f.Func("o", "the same as the verbs of dueq have it: print in this `format`, table or json", s.setFormat)
 	f.StringVar(&s.svg, "svg", "", "write charts (SVG) into this `folder`")
 	f.BoolVar(&s.verbose, "v", false, "print the queue's own log to stderr")
 	err := f.Parse(args)
@@ -92,6 +93,15 @@ func (s *settings) setRedis(address string) error {
 	o, err := redis.ParseURL(address)
 	s.redis = o
 	return err
+}
+
+// setFormat takes the form in which to print.
+func (s *settings) setFormat(format string) error {
+	if format != "table" && format != "json" {
+		return errors.New("it is not table or json")
+	}
+	s.json = format == "json"
+	return nil
 }
 
 func usage(f *flag.FlagSet, w io.Writer) {

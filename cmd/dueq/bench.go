@@ -24,7 +24,7 @@ of the environment, so that no load falls on a server by mistake. What it puts
 there is in namespaces of its own, and removed at the end.`,
 		Example: `  dueq bench --help
   dueq bench publish drain
-  dueq bench --short --json all | jq '.rows[] | {scenario, variant, events_per_second}'`,
+  dueq bench --short -o json all | jq '.rows[] | {scenario, variant, events_per_second}'`,
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if slices.ContainsFunc(args, func(a string) bool { return a == "-h" || a == "--help" }) {

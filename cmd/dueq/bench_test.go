@@ -14,6 +14,10 @@ func TestBench(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(stdout, "scenario ") {
 		t.Errorf("exit code %d, stderr %q, stdout:\n%s", code, stderr, stdout)
 	}
+	code, stdout, stderr = run(t.Context(), nil, "bench", "--redis", s.Addr(), "-short", "-n", "200", "-o", "json", "memory")
+	if code != 0 || !strings.HasPrefix(stdout, "{") {
+		t.Errorf("exit code %d, stderr %q, stdout:\n%s", code, stderr, stdout)
+	}
 }
 
 // Its exit codes are the command's.
@@ -21,6 +25,10 @@ func TestBenchUsage(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := run(t.Context(), nil, "bench", "nonsense")
 	if code != 2 || stdout != "" || stderr != "dueq bench: no scenario \"nonsense\" (-h lists them)\n" {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+	code, stdout, stderr = run(t.Context(), nil, "bench", "-o", "xml")
+	if code != 2 || stdout != "" || !strings.Contains(stderr, "not table or json") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	code, stdout, stderr = run(t.Context(), nil, "bench", "--help")

@@ -45,7 +45,8 @@ func newStats() *cobra.Command {
   LEASED     are held by live processes
   DEAD       have failed for good
   OLDEST     how long the oldest event that nobody has is due
-  P50, P99   how late half of all, and all but one in a hundred, began to be handled
+  P50, P99   how late half of all, and all but one in a hundred, began to be handled:
+             milliseconds from the effect time; with --watch, of those since the last count
   PUBLISHED, ACKED, RETRIED, BURIED
              counted since the topic began; with --watch, per second
 
@@ -201,7 +202,7 @@ func (s *sample) write(w io.Writer, namespace string, earlier *sample) error {
 		return nil
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(table, "SCHEDULED\tREADY\tLEASED\tDEAD\tOLDEST\tP50\tP99\t")
+	fmt.Fprint(table, "SCHEDULED\tREADY\tLEASED\tDEAD\tOLDEST\tP50 MS\tP99 MS\t")
 	if earlier == nil {
 		fmt.Fprint(table, "PUBLISHED\tACKED\tRETRIED\tBURIED\t  TOPIC\n")
 	} else {
