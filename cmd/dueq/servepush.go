@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -42,7 +41,7 @@ func readPushes(flags []string, file string) ([]push, error) {
 	if file != "" {
 		text, err := os.ReadFile(file)
 		if err == nil {
-			err = envelope.Strict(bytes.NewReader(text), &pushes)
+			err = envelope.Array(text, &pushes)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("--push-file: %w", err)

@@ -3,7 +3,6 @@ package envelope
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"unicode/utf8"
 )
 
@@ -45,7 +44,7 @@ func (b Body) Bytes() ([]byte, error) {
 		forms, raw = forms+1, b.Base64
 	}
 	if forms > 1 {
-		return nil, errors.New("body, text and base64 exclude each other")
+		return nil, &FormError{"body", "body, text and base64 exclude each other"}
 	}
 	return raw, nil
 }

@@ -2,12 +2,6 @@
 package envelope
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/dueq-io/dueq"
@@ -24,37 +18,15 @@ type New struct {
 	Metadata    map[string]string `json:"metadata,omitempty"`
 }
 
-// Decode reads one event in JSON. Its error names the field and the rule.
+// Decode reads one event in JSON. Its error is a [FormError].
 func Decode(text []byte) (New, error) {
 	var e New
-	err := Strict(bytes.NewReader(text), &e)
+	err := Object(text, &e)
 	return e, err
 }
 
-// Strict reads exactly one JSON value into v and refuses unknown fields.
-func Strict(r io.Reader, v any) error {
-	d := json.NewDecoder(r)
-	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
-		var kind *json.UnmarshalTypeError
-		switch {
-		case errors.Is(err, io.EOF):
-			return errors.New("no JSON")
-		case errors.Is(err, io.ErrUnexpectedEOF):
-			return errors.New("the JSON ends too early")
-		case errors.As(err, &kind) && kind.Field != "":
-			return fmt.Errorf("field %q: a JSON %s does not fit", kind.Field, kind.Value)
-		}
-		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more than one JSON value")
-	}
-	return nil
-}
-
-// Event is the event to publish, at times from now. Its error names the field and
-// the rule; what else is wrong the publish tells.
+// Event is the event to publish, at times from now. Its error is a [FormError]; what
+// else is wrong the publish tells.
 func (e New) Event(now time.Time) (dueq.NewEvent, error) {
 	out := dueq.NewEvent{Metadata: e.Metadata}
 	var err error
@@ -66,17 +38,17 @@ func (e New) Event(now time.Time) (dueq.NewEvent, error) {
 	}
 	if e.ID != nil {
 		if out.ID = *e.ID; out.ID == "" {
-			return out, errors.New("id is empty")
+			return out, wrong("id", "is empty")
 		}
 	}
 	if e.MaxAttempts != nil {
 		if out.MaxAttempts = *e.MaxAttempts; out.MaxAttempts < 1 {
-			return out, fmt.Errorf("max_attempts is %d, not at least 1", out.MaxAttempts)
+			return out, wrong("max_attempts", "is %d, not at least 1", out.MaxAttempts)
 		}
 	}
 	out.KeyPolicy, err = Policy(e.OnDuplicate)
 	if err == nil && e.OnDuplicate != "" && e.ID == nil {
-		err = errors.New("on_duplicate without an id")
+		err = wrong("on_duplicate", "without an id")
 	}
 	return out, err
 }
@@ -86,17 +58,17 @@ func (e New) Event(now time.Time) (dueq.NewEvent, error) {
 func Time(in, at string, now time.Time) (time.Time, error) {
 	switch {
 	case in != "" && at != "":
-		return now, errors.New("in and at exclude each other")
+		return now, wrong("in", "and at exclude each other")
 	case in != "":
 		d, err := time.ParseDuration(in)
 		if err != nil {
-			return now, fmt.Errorf("in is %.40q, not a duration as 90s or 1h30m", in)
+			return now, wrong("in", "is %.40q, not a duration as 90s or 1h30m", in)
 		}
 		now = now.Add(d)
 	case at != "":
 		t, err := time.Parse(time.RFC3339Nano, at)
 		if err != nil {
-			return now, fmt.Errorf("at is %.40q, not a time as 2006-01-02T15:04:05Z (RFC 3339)", at)
+			return now, wrong("at", "is %.40q, not a time as 2006-01-02T15:04:05Z (RFC 3339)", at)
 		}
 		now = t
 	}
@@ -113,5 +85,5 @@ func Policy(name string) (dueq.KeyPolicy, error) {
 	case "replace":
 		return dueq.KeyReplace, nil
 	}
-	return dueq.KeyReject, fmt.Errorf("on_duplicate is %.40q, not reject, keep or replace", name)
+	return dueq.KeyReject, wrong("on_duplicate", "is %.40q, not reject, keep or replace", name)
 }

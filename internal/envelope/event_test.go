@@ -3,6 +3,7 @@ package envelope_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -42,12 +43,14 @@ func TestEvents(t *testing.T) {
 func TestBadEvents(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		``:                                "no JSON",
+		``:                                "there is no JSON",
 		`{`:                               "the JSON ends too early",
-		`[]`:                              "array",
-		`{} {}`:                           "more than one JSON value",
+		`[]`:                              "not a JSON object",
+		`null`:                            "not a JSON object",
+		"{\"id\": \"\xff\"}":              "not UTF-8",
+		`{} {}`:                           "something follows",
 		`{"bodi": 1}`:                     `unknown field "bodi"`,
-		`{"in": 5}`:                       `field "in": a JSON number`,
+		`{"in": 5}`:                       `field "in" cannot be a JSON number`,
 		`{"in": "5"}`:                     `in is "5", not a duration`,
 		`{"at": "tomorrow"}`:              `at is "tomorrow", not a time`,
 		`{"in": "1s", "at": "x"}`:         "exclude each other",
@@ -63,8 +66,9 @@ func TestBadEvents(t *testing.T) {
 		if err == nil {
 			_, err = e.Event(now)
 		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: error %v, want %q in it", text, err, want)
+		var form *envelope.FormError
+		if !errors.As(err, &form) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want a FormError with %q in it", text, err, want)
 		}
 	}
 }

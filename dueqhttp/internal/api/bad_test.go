@@ -22,7 +22,7 @@ func TestBadCalls(t *testing.T) {
 		status                            int
 		kind, method, path, body, wantsIn string
 	}{
-		{400, "bad-request", "POST", events, `{`, "it ends too early"},
+		{400, "bad-request", "POST", events, `{`, "the JSON ends too early"},
 		{400, "bad-request", "POST", events, `nope`, "not a JSON object"},
 		{400, "bad-request", "POST", events, `[]`, "not a JSON object"},
 		{400, "bad-request", "POST", events, `null`, "not a JSON object"},

@@ -127,7 +127,7 @@ type due struct {
 func (d due) time() (time.Time, error) {
 	t, err := envelope.Time(d.In, d.At, time.Now())
 	if err != nil {
-		err = problem.Invalid.New("%v", err)
+		err = formProblem(problem.Invalid, err)
 	}
 	return t, err
 }

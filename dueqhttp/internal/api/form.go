@@ -12,7 +12,7 @@ import (
 func (a *API) event(in *envelope.New) (dueq.NewEvent, error) {
 	e, err := in.Event(time.Now())
 	if err != nil {
-		return e, problem.Invalid.New("%v", err)
+		return e, formProblem(problem.Invalid, err)
 	}
 	return e, a.checkSize(e.Body)
 }

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dueq-io/dueq/dueqhttp/internal/problem"
+	"github.com/dueq-io/dueq/internal/envelope"
 )
 
 // smallBody is the most bytes of a request that carries no event.
@@ -24,9 +23,6 @@ const smallBody = 64 << 10
 
 // decode reads a request's JSON object into a struct. An empty body is an empty
 // object.
-//
-// It is encoding/json: a request costs a round trip to Redis, many times what
-// decoding it does, and the standard library's errors name the field.
 func decode(w http.ResponseWriter, r *http.Request, limit int64, into any) error {
 	data, err := readBody(w, r, limit)
 	if err != nil || len(data) == 0 {
@@ -40,43 +36,18 @@ func decode(w http.ResponseWriter, r *http.Request, limit int64, into any) error
 
 // decodeObject decodes one JSON object, and nothing else.
 func decodeObject(data []byte, into any) error {
-	if !utf8.Valid(data) {
-		return problem.BadRequest.New("the JSON is not UTF-8")
-	}
-	data = bytes.TrimLeft(data, " \t\r\n")
-	if len(data) == 0 || data[0] != '{' {
-		return problem.BadRequest.New("the body is not a JSON object")
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return jsonProblem(err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return problem.BadRequest.New("something follows the JSON object")
+	if err := envelope.Object(data, into); err != nil {
+		return formProblem(problem.BadRequest, err)
 	}
 	return nil
 }
 
-// jsonProblem says what is wrong with JSON.
-func jsonProblem(err error) error {
-	var kind *json.UnmarshalTypeError
-	var syntax *json.SyntaxError
-	p := problem.BadRequest.New("%s", strings.TrimPrefix(err.Error(), "json: "))
-	switch {
-	case errors.As(err, &kind):
-		p.Field = kind.Field
-		p.Detail = fmt.Sprintf("field %.80q cannot be a JSON %s", kind.Field, kind.Value)
-	case errors.As(err, &syntax):
-		p.Detail = fmt.Sprintf("it is not JSON: %v, at byte %d", syntax, syntax.Offset)
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		p.Detail = "it is not JSON: it ends too early"
-	default:
-		if quoted, ok := strings.CutPrefix(p.Detail, "unknown field "); ok {
-			p.Field, _ = strconv.Unquote(quoted)
-			p.Field = cut(p.Field)
-			p.Detail = fmt.Sprintf("unknown field %q", p.Field)
-		}
+// formProblem is a problem with something that the caller wrote.
+func formProblem(kind problem.Kind, err error) error {
+	p := kind.New("%v", err)
+	var wrong *envelope.FormError
+	if errors.As(err, &wrong) {
+		p.Field = wrong.Field
 	}
 	return p
 }
