@@ -186,6 +186,63 @@ func TestClaimManyInDoubt(t *testing.T) {
 	})
 }
 
+// A full Redis lets consumers claim and settle, and operators pause, resume,
+// requeue and list.
+func TestOperateRedisFull(t *testing.T) {
+	t.Parallel()
+	env := redistest.Start(t, "--maxmemory-policy", "noeviction").Env()
+	q := newQueue(t, env, dueq.Options{MaxAttempts: 2, Backoff: noPause})
+	c := consume(t, q)
+	for range 5 {
+		publish(t, q, "a", "x", past())
+	}
+	if err := env.Client.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	var got []*dueq.Delivery
+	for len(got) < 5 {
+		got = append(got, claim(t, c, 5, time.Minute)...)
+	}
+	for i, settle := range []func(d *dueq.Delivery) error{
+		func(d *dueq.Delivery) error { return d.Ack(t.Context()) },
+		func(d *dueq.Delivery) error { return d.Release(t.Context()) },
+		func(d *dueq.Delivery) error { return d.Retry(t.Context(), 0, errBroken) },
+		func(d *dueq.Delivery) error { return d.Fail(t.Context(), errBroken) },
+		func(d *dueq.Delivery) error { return d.Extend(100 * time.Millisecond) },
+	} {
+		if err := settle(got[i]); err != nil {
+			t.Errorf("outcome %d: %v", i, err)
+		}
+	}
+	receiveClosed(t, got[4].Done())
+	if err := q.Pause(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+	if n, err := q.Requeue(t.Context(), "a", dueq.Filter{}, past()); n != 1 || err != nil {
+		t.Errorf("requeued %d, %v", n, err)
+	}
+	eventually(t, "four are ready", func() bool { return stats(t, q, "a").Ready == 4 })
+	if page, err := q.List(t.Context(), "a", dueq.Query{State: dueq.StateReady}); err != nil || len(page.Events) != 4 {
+		t.Errorf("listed %+v, %v", page, err)
+	}
+	if list, err := q.Sessions(t.Context()); err != nil || len(list) != 1 {
+		t.Errorf("sessions %+v, %v", list, err)
+	}
+	if err := q.Resume(t.Context(), "a"); err != nil {
+		t.Error(err)
+	}
+	for n := 0; n < 4; {
+		for _, d := range claim(t, c, 4, time.Minute) {
+			n++
+			if err := d.Ack(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	awaitEmpty(t, q, "a")
+	conserved(t, env, "a")
+}
+
 // ShutDown ends claims that wait, and waits for what was claimed.
 func TestClaimShutDown(t *testing.T) {
 	t.Parallel()
