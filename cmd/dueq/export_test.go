@@ -17,6 +17,8 @@ var (
 	Distance    = distance
 )
 
+const SameSignal = sameSignal
+
 type (
 	Counts = counts
 	Row    = row

@@ -65,7 +65,8 @@ JSON array of objects with
 Without --redis it starts an embedded miniredis, which keeps nothing: all is in memory, and gone at the end.
 
 SIGTERM and Ctrl-C end it: /readyz fails, waiting claims return, running pushes finish, claimed events can
-be settled until --shutdown-timeout, and what is left goes to other processes. A second signal ends it at once.
+be settled until --shutdown-timeout, and what is left goes to other processes. Another signal,
+a second later or more, ends it at once.
 
 Exit codes: 0 ended by a signal, 1 failed, 2 called wrongly.
 

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dueq-io/dueq"
+	command "github.com/dueq-io/dueq/cmd/dueq"
 	"github.com/dueq-io/dueq/internal/redistest"
 )
 
@@ -138,6 +140,42 @@ func TestServeDrainsOnSIGTERM(t *testing.T) {
 		stats, err := q.Stats(t.Context(), topic)
 		if err != nil || stats.Acked != 1 || stats.Scheduled+stats.Ready+stats.Leased+stats.Dead != 0 {
 			t.Errorf("topic %s: %+v, %v", topic, stats, err)
+		}
+	}
+}
+
+// A signal that comes twice, as timeout(1) sends it, is one; a later one ends the
+// process at once, whatever it holds.
+func TestServeSignalledAgain(t *testing.T) {
+	t.Parallel()
+	p := serveProcess(t, nil, "--shutdown-timeout", "1h")
+	p.want(201, "", "POST", "/v1/topics/t/events", `{}`)
+	p.claim("t")
+	first := time.Now()
+	signal := func() {
+		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Fatal(err)
+		}
+	}
+	signal()
+	p.eventually(503, "draining", "/readyz")
+	if signal(); time.Since(first) < command.SameSignal {
+		p.want(200, `"ok"`, "GET", "/healthz", "")
+	}
+	deadline := time.After(time.Minute)
+	for tick := time.NewTicker(20 * time.Millisecond); ; {
+		select {
+		case err := <-p.ended:
+			p.ended <- err
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+				t.Errorf("it ended with %v", err)
+			}
+			return
+		case <-tick.C:
+			signal()
+		case <-deadline:
+			t.Fatalf("it does not end:\n%s", p.text())
 		}
 	}
 }

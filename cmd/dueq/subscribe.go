@@ -32,6 +32,7 @@ func newSubscribe() *cobra.Command {
 		Short: "Print the events of topics as they come due, run a command for each, or post them",
 		Long: `Takes the events of topics as they come due, until SIGINT or SIGTERM. What is
 being handled then may finish within 30 seconds; the rest goes back to the queue.
+Another signal, a second later or more, ends it at once.
 
 It prints each event as a line of JSON, which acks it once the line is written:
 
