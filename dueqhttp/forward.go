@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/envelope"
 )
 
 const (
@@ -181,7 +182,7 @@ func (f *forward) post(ctx context.Context, e *dueq.Event) (*http.Response, erro
 	h.Set("Dueq-Id", escape(e.ID, isVisible))
 	h.Set("Dueq-Topic", escape(e.Topic, isVisible))
 	h.Set("Dueq-Attempt", strconv.Itoa(e.Attempt))
-	h.Set("Dueq-Effect-Time", e.EffectTime.UTC().Format("2006-01-02T15:04:05.000Z"))
+	h.Set("Dueq-Effect-Time", envelope.Stamp(e.EffectTime))
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(h))
 	if f.key != nil {
 		sign(f.key, h, e, time.Now())

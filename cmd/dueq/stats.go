@@ -1,28 +1,22 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"sync"
-	"sync/atomic"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/census"
 	"github.com/dueq-io/dueq/internal/envelope"
 )
 
-const (
-	minInterval, maxInterval = 100 * time.Millisecond, time.Hour
-
-	atOnce = 16 // topics that are counted at the same time
-)
+const minInterval, maxInterval = 100 * time.Millisecond, time.Hour
 
 // statsFlags are the flags of the verb stats.
 type statsFlags struct {
@@ -167,19 +161,9 @@ func count(ctx context.Context, q *dueq.Queue, topics []string) (*sample, error)
 			return nil, err
 		}
 	}
-	s := &sample{at: time.Now(), topics: topics, counts: make([]dueq.Stats, len(topics))}
-	var next atomic.Int64
-	var counting sync.WaitGroup
-	errs := make([]error, min(atOnce, len(topics)))
-	for worker := range errs {
-		counting.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(topics)) && errs[worker] == nil; i = next.Add(1) - 1 {
-				s.counts[i], errs[worker] = q.Stats(ctx, topics[i])
-			}
-		})
-	}
-	counting.Wait()
-	return s, cmp.Or(errs...)
+	at := time.Now()
+	counts, err := census.Count(ctx, q, topics)
+	return &sample{at, topics, counts}, err
 }
 
 // stats are the sample in JSON; with rates if there is an earlier one.

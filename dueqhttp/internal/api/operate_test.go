@@ -44,7 +44,7 @@ func TestList(t *testing.T) {
 		if s.want(200, &p, "GET", "/v1/topics/t/events?state=scheduled&id_prefix=e1", ""); len(p.Events) != 10 || p.Events[0].Text != nil {
 			t.Errorf("%+v", p)
 		}
-		since := time.Now().Add(30 * time.Minute).UTC().Format(time.RFC3339)
+		since := time.Now().Add(29*time.Minute + 30*time.Second).UTC().Format(time.RFC3339)
 		if s.want(200, &p, "GET", "/v1/topics/t/events?state=scheduled&limit=500&since="+since, ""); len(p.Events) != 5 {
 			t.Errorf("%d events", len(p.Events))
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dueq-io/dueq/internal/census"
 	"github.com/dueq-io/dueq/internal/envelope"
 )
 
@@ -58,13 +59,13 @@ func (a *API) allStats(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	all := statsOfAll{Topics: make([]envelope.Stats, 0, len(names))}
-	for _, name := range names {
-		s, err := a.q.Stats(r.Context(), name)
-		if err != nil {
-			return err
-		}
-		all.Topics = append(all.Topics, envelope.NewStats(name, &s))
+	counts, err := census.Count(r.Context(), a.q, names)
+	if err != nil {
+		return err
+	}
+	all := statsOfAll{Topics: make([]envelope.Stats, len(names))}
+	for i, name := range names {
+		all.Topics[i] = envelope.NewStats(name, &counts[i])
 	}
 	allow(w, callTimeout)
 	return answer(w, http.StatusOK, all)

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"regexp"
+
+	"github.com/dueq-io/dueq/internal/envelope"
 )
 
 const (
@@ -69,7 +71,7 @@ func (v *bodyView) cut(text []byte, limit int) []byte {
 		return text
 	}
 	v.Cut, v.Shown = true, limit
-	return trimRune(text[:limit])
+	return envelope.Whole(text[:limit])
 }
 
 // jsonToken matches a string with what makes it a key, a number, or a word.

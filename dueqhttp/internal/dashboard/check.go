@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/dueq-io/dueq"
@@ -98,8 +97,7 @@ func (d *dashboard) audit(r *http.Request, do func(context.Context, string) (*du
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(topics)
-	data := &checkData{Topics: slices.Compact(topics), Topic: r.FormValue("topic")}
+	data := &checkData{Topics: topics, Topic: r.FormValue("topic")}
 	data.Repair = repairConfirmation(data.Topic)
 	chosen := data.Topics
 	if data.Topic != "" {

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/dueq-io/dueq/internal/envelope"
 )
 
 // count is a number with its thousands set apart.
@@ -106,9 +108,6 @@ func bytesOf(n int) string {
 // stamp is a time for people, whom JavaScript shows their own zone's.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" }
 
-// iso is a time for machines.
-func iso(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
-
 // inputTime is a time as an input of type datetime-local has it; "" if t is zero.
 func inputTime(t time.Time) string {
 	if t.IsZero() {
@@ -121,7 +120,7 @@ func inputTime(t time.Time) string {
 func excerpt(body []byte, more bool) string {
 	text := body
 	if more {
-		text = trimRune(text)
+		text = envelope.Whole(text)
 	}
 	var line string
 	if isText(text) {
@@ -134,19 +133,6 @@ func excerpt(body []byte, more bool) string {
 		line += "…"
 	}
 	return line
-}
-
-// trimRune takes a rune that was cut in two off the end.
-func trimRune(text []byte) []byte {
-	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
-		if end := text[len(text)-i:]; utf8.RuneStart(end[0]) {
-			if !utf8.FullRune(end) {
-				return text[:len(text)-i]
-			}
-			break
-		}
-	}
-	return text
 }
 
 // isText reports whether a body is UTF-8 without control characters other than

@@ -2,18 +2,15 @@ package dashboard
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/census"
 )
 
 const (
 	sampleTimeout = 5 * time.Second
-	sampleCalls   = 8  // at once
 	restFactor    = 10 // a sample that took so long is followed by a rest of so many times that
 
 	// maxHistories is how many topics, in order of their names, have a history.
@@ -95,15 +92,15 @@ func (s *sampler) sample(ctx context.Context) (*overview, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(names)
-	names = slices.Compact(names)
 	all := &overview{At: time.Now(), Topics: make([]topicState, len(names))}
-	if err := s.count(ctx, names, all.Topics); err != nil {
+	counts, err := census.Count(ctx, s.q, names)
+	if err != nil {
 		return nil, err
 	}
 	total := topicState{}
 	for i := range all.Topics {
 		t := &all.Topics[i]
+		t.Name, t.Stats = names[i], counts[i]
 		addStats(&total.Stats, t.Stats)
 		if i < maxHistories {
 			t.Points = s.remember(t.Name, all.At, t.Stats)
@@ -117,25 +114,6 @@ func (s *sampler) sample(ctx context.Context) (*overview, error) {
 		}
 	}
 	return all, nil
-}
-
-// count asks for the stats of all topics, a few at once.
-func (s *sampler) count(ctx context.Context, names []string, into []topicState) error {
-	var wg sync.WaitGroup
-	errs := make([]error, sampleCalls)
-	for worker := range sampleCalls {
-		wg.Go(func() {
-			for i := worker; i < len(names) && errs[worker] == nil; i += sampleCalls {
-				stats, err := s.q.Stats(ctx, names[i])
-				if err != nil {
-					errs[worker] = fmt.Errorf("count topic %q: %w", names[i], err)
-				}
-				into[i] = topicState{Name: names[i], Stats: stats}
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }
 
 func (s *sampler) remember(name string, at time.Time, stats dueq.Stats) []point {
