@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -48,7 +49,7 @@ type member struct {
 }
 
 func newSortedWalk(ctx context.Context, rdb redis.UniversalClient, l Listing) (*sortedWalk, error) {
-	w := &sortedWalk{rdb: rdb, backwards: l.State == "dead", low: bound("-inf"), high: bound("+inf")}
+	w := &sortedWalk{rdb: rdb, backwards: l.State == "dead", low: math.Inf(-1), high: math.Inf(1)}
 	begin := "-inf"
 	if l.Since != 0 {
 		begin = strconv.FormatInt(l.Since, 10)
@@ -85,11 +86,6 @@ func newSortedWalk(ctx context.Context, rdb redis.UniversalClient, l Listing) (*
 	}
 	w.slice = min(minSlice+2*l.Limit/max(1, len(w.sets)), maxStep)
 	return w, nil
-}
-
-func bound(text string) float64 {
-	f, _ := strconv.ParseFloat(text, 64)
-	return f
 }
 
 // goOn has the set read on from where a listing ended.
@@ -197,14 +193,14 @@ func (w *sortedWalk) fill(ctx context.Context) error {
 func (w *sortedWalk) take(s *sortedSet, reply []any) {
 	for pair := range slices.Chunk(reply, 2) {
 		m := member{id: str(pair[0]), text: str(pair[1])}
-		m.at = bound(m.text)
+		m.at, _ = strconv.ParseFloat(m.text, 64) // Redis wrote it
 		s.members = append(s.members, m)
 	}
 	s.over = len(s.members) < w.slice
 	if w.backwards {
 		slices.Reverse(s.members)
 	}
-	in := slices.DeleteFunc(s.members, func(m member) bool { return m.at < w.low || m.at >= w.high && w.high != bound("+inf") })
+	in := slices.DeleteFunc(s.members, func(m member) bool { return m.at < w.low || m.at >= w.high && !math.IsInf(w.high, 1) })
 	s.over = s.over || len(in) < len(s.members)
 	s.members = in
 }

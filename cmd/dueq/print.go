@@ -15,17 +15,6 @@ import (
 // shownBody is how much of a body a table shows, in bytes.
 const shownBody = 200
 
-// printedEvent is an event as it is printed in JSON.
-type printedEvent struct {
-	ID          string            `json:"id"`
-	Topic       string            `json:"topic"`
-	EffectTime  string            `json:"effect_time"`
-	Attempt     int               `json:"attempt"`
-	MaxAttempts int               `json:"max_attempts"`
-	Metadata    map[string]string `json:"metadata,omitempty"`
-	envelope.Body
-}
-
 // newPrinter is a handler that prints events, a line each: as JSON, or for people.
 func newPrinter(w io.Writer, output outputFlag) dueq.Handler {
 	format := jsonLine
@@ -46,16 +35,13 @@ func newPrinter(w io.Writer, output outputFlag) dueq.Handler {
 }
 
 func jsonLine(w io.Writer, e *dueq.Event) error {
-	return printJSON(w, printedEvent{
-		ID: e.ID, Topic: e.Topic, EffectTime: envelope.Stamp(e.EffectTime), Attempt: e.Attempt, MaxAttempts: e.MaxAttempts,
-		Metadata: e.Metadata, Body: envelope.NewBody(e.Body),
-	})
+	return printJSON(w, envelope.NewDelivery(e, false))
 }
 
 func tableLine(w io.Writer, e *dueq.Event) error {
 	body := string(e.Body)
 	if len(body) > shownBody {
-		body = body[:shownBody] + "…"
+		body = string(envelope.Whole(e.Body[:shownBody])) + "…"
 	}
 	_, err := fmt.Fprintf(w, "%s  %s  %s  %d/%d  %s\n", envelope.Stamp(e.EffectTime), e.Topic, printable(e.ID), e.Attempt, e.MaxAttempts, printable(body))
 	return err

@@ -84,6 +84,19 @@ func TestSubscribePrints(t *testing.T) {
 	})
 }
 
+// A table shows the beginning of a long body, and no half of a character.
+func TestSubscribeTableOfLongBodies(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		q, flags := target(t, env)
+		due(t, q, "a", "x"+strings.Repeat("é", 200))
+		code, stdout, _ := run(t.Context(), nil, append([]string{"subscribe", "a", "--count", "1", "-o", "table"}, flags...)...)
+		if code != 0 || !strings.HasSuffix(stdout, "  1/10  x"+strings.Repeat("é", 99)+"…\n") {
+			t.Errorf("exit code %d, stdout %q", code, stdout)
+		}
+	})
+}
+
 // No more events are used up than were asked for.
 func TestSubscribeCount(t *testing.T) {
 	t.Parallel()

@@ -94,13 +94,8 @@ type claimed struct {
 // claimedEvent is an event that a caller has until it settles it.
 type claimedEvent struct {
 	Receipt string `json:"receipt"`
-	ID      string `json:"id"`
-	Topic   string `json:"topic"`
-	envelope.Body
-	EffectTime string            `json:"effect_time"`
-	Attempt    int               `json:"attempt"`
-	Metadata   map[string]string `json:"metadata,omitempty"`
-	Expires    string            `json:"expires_at"` // when it is taken away again
+	envelope.Delivery
+	Expires string `json:"expires_at"` // when it is taken away again
 }
 
 // claim hands out events that are due, and waits until there are any.
@@ -164,10 +159,7 @@ func (a *API) handOut(w http.ResponseWriter, r *http.Request, in *claimIn, deliv
 	out := claimed{Events: make([]claimedEvent, len(deliveries))}
 	texts := a.receipts.add(deliveries)
 	for i, d := range deliveries {
-		out.Events[i] = claimedEvent{
-			Receipt: texts[i], ID: d.ID, Topic: d.Topic, Body: newBody(d.Body, in.base64),
-			EffectTime: envelope.Stamp(d.EffectTime), Attempt: d.Attempt, Metadata: d.Metadata, Expires: expires,
-		}
+		out.Events[i] = claimedEvent{Receipt: texts[i], Delivery: envelope.NewDelivery(d.Event, in.base64), Expires: expires}
 	}
 	if send(w, http.StatusOK, out) != nil { // a caller that has all may hang up: that says nothing
 		a.receipts.forget(texts...)

@@ -33,7 +33,7 @@ func TestClaimAndSettle(t *testing.T) {
 		}
 		e := held["e3"]
 		expires, err := time.Parse(time.RFC3339, e.ExpiresAt)
-		if string(e.Body) != `{"n":3}` || e.Attempt != 1 || e.Topic != "t" || e.Metadata["k"] != "v" || err != nil || time.Until(expires) < time.Minute {
+		if string(e.Body) != `{"n":3}` || e.Attempt != 1 || e.MaxAttempts != 10 || e.Topic != "t" || e.Metadata["k"] != "v" || err != nil || time.Until(expires) < time.Minute {
 			t.Errorf("claimed %+v, %v", e, err)
 		}
 		settle := func(id, verb, body string) {

@@ -25,14 +25,6 @@ func (a *API) checkSize(body []byte) error {
 	return nil
 }
 
-// newBody is an event's body as it goes out.
-func newBody(data []byte, base64 bool) envelope.Body {
-	if base64 {
-		return envelope.Body{Base64: data}
-	}
-	return envelope.NewBody(data)
-}
-
 // exact says whether bodies are to go out as base64 whatever is in them.
 func exact(form string) (bool, error) {
 	switch form {
