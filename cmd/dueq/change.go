@@ -99,7 +99,7 @@ Exit codes: 0 done, 1 not all were forgotten, 2 called wrongly, 130 interrupted.
 
 ` + redisHelp,
 		Example: `  dueq cancel order.close order-42 --redis redis://localhost:6379
-  dueq ls order.close --state dead --all -o json | jq -r .id | xargs dueq cancel order.close --yes`,
+  dueq ls order.close --state dead --all -o json | jq -r .id | xargs -r dueq cancel order.close --yes`,
 		Args: usageArgs(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, ids := args[0], args[1:]

@@ -15,6 +15,7 @@ var (
 	NewTally    = newTally
 	NewSummary  = newSummary
 	Distance    = distance
+	Tell        = tell
 )
 
 const SameSignal = sameSignal

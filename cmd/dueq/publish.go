@@ -127,6 +127,9 @@ func (f *publishFlags) publishOne(ctx context.Context, cmd *cobra.Command, q *du
 	if len(args) == 2 && args[1] != "-" {
 		body = []byte(args[1])
 	} else {
+		if isTerminal(cmd.InOrStdin()) {
+			fmt.Fprintln(cmd.ErrOrStderr(), "the body is read from here, until Ctrl-D")
+		}
 		var err error
 		if body, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxStdin+1)); err != nil {
 			return fmt.Errorf("read the body: %w", err)

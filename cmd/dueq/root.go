@@ -7,6 +7,7 @@ import (
 	"io"
 	"regexp"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 )
 
@@ -58,7 +59,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 var packages = regexp.MustCompile(`(^|\n|: )((dueq|dueqhttp|bucket): )+`)
 
 // tell is an error for people, who need not know the library's packages.
-func tell(err error) string { return packages.ReplaceAllString(err.Error(), "$1") }
+func tell(err error) string {
+	text := packages.ReplaceAllString(err.Error(), "$1")
+	if redis.HasErrorPrefix(err, "MOVED") {
+		text += ": this Redis is a Cluster, name it with redis-cluster://"
+	}
+	return text
+}
 
 // newRoot is the command without a verb, which shows its help, and all verbs.
 func newRoot() *cobra.Command {

@@ -1,8 +1,12 @@
 package main_test
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	command "github.com/dueq-io/dueq/cmd/dueq"
 )
 
 func TestUsageErrors(t *testing.T) {
@@ -61,6 +65,27 @@ func TestHelp(t *testing.T) {
 			if !strings.Contains(stdout, want) {
 				t.Errorf("dueq %s lacks %q:\n%s", args, want, stdout)
 			}
+		}
+	}
+}
+
+// redisError is what a Redis answers.
+type redisError string
+
+func (e redisError) Error() string { return string(e) }
+
+func (e redisError) RedisError() {}
+
+func TestErrorsForPeople(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[string]error{
+		"broken":                      errors.New("broken"),
+		`cancel id "dueq: x": broken`: errors.New(`dueq: bucket: cancel id "dueq: x": broken`),
+		"--forward: broken\nbroken":   errors.Join(errors.New("--forward: dueqhttp: broken"), errors.New("dueq: broken")),
+		"list topics: MOVED 1 h:1: this Redis is a Cluster, name it with redis-cluster://": fmt.Errorf("dueq: list topics: %w", redisError("MOVED 1 h:1")),
+	} {
+		if got := command.Tell(err); got != want {
+			t.Errorf("%q is told as %q, want %q", err, got, want)
 		}
 	}
 }
