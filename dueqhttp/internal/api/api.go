@@ -3,6 +3,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -132,19 +133,21 @@ func (a *API) route(to Route) http.Handler {
 
 // fail answers a request that failed.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if gone(r) {
+	var p *problem.Problem
+	if !errors.As(err, &p) && gone(r) {
 		leave()
 	}
-	p := problemOf(err)
+	p = problemOf(err)
 	if p.Status >= http.StatusInternalServerError {
 		a.opts.Logger.Warn("request failed", zap.String("route", r.Pattern), zap.Error(err),
 			zap.String("request_id", w.Header().Get("X-Request-Id")))
 	}
+	allow(w, callTimeout) // a body that was late has used it up
 	p.Write(w)
 }
 
 // gone reports whether the caller has gone away, or has only closed its half of the
-// connection: the server cannot tell.
+// connection, or was late: the server cannot tell.
 func gone(r *http.Request) bool { return r.Context().Err() != nil }
 
 // leave cuts the connection to a caller that has gone. Were there no answer, the

@@ -80,7 +80,7 @@ func (a *API) publishBatch(w http.ResponseWriter, r *http.Request) error {
 	_ = b.control.EnableFullDuplex() // where it is not supported, reading ends with the first answer
 	w.Header().Set("Content-Type", ndjson)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	b.run(r.Context())
+	b.run(context.WithoutCancel(r.Context())) // which ends when a line fails to come: those before it are stored
 	return nil
 }
 
@@ -88,12 +88,12 @@ func (a *API) publishBatch(w http.ResponseWriter, r *http.Request) error {
 func (b *batch) run(ctx context.Context) {
 	var stop error
 	for stop == nil {
-		allow(b.w, callTimeout)
 		_ = b.control.SetReadDeadline(time.Now().Add(callTimeout)) // not supported: the server's own timeouts hold
 		stop = b.fill()
 		if err := b.store(ctx); err != nil {
 			stop = err
 		}
+		allow(b.w, callTimeout)
 		if _, err := b.w.Write(b.out.Bytes()); err != nil {
 			return // the client went away
 		}

@@ -3,12 +3,16 @@ package api_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -160,5 +164,51 @@ func TestLateBody(t *testing.T) {
 	r.Header.Set("Content-Type", "application/x-ndjson")
 	if a.ServeHTTP(w, r); w.Code != 200 || !strings.Contains(w.Body.String(), `"done":false`) || !strings.Contains(w.Body.String(), "#timeout") {
 		t.Errorf("batch: %d %s", w.Code, w.Body)
+	}
+}
+
+// hasty is a writer with deadlines that come thirty times sooner.
+type hasty struct{ http.ResponseWriter }
+
+func (h hasty) Unwrap() http.ResponseWriter { return h.ResponseWriter }
+
+func (h hasty) SetReadDeadline(t time.Time) error {
+	return http.NewResponseController(h.ResponseWriter).SetReadDeadline(sooner(t))
+}
+
+func (h hasty) SetWriteDeadline(t time.Time) error {
+	return http.NewResponseController(h.ResponseWriter).SetWriteDeadline(sooner(t))
+}
+
+func sooner(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return time.Now().Add(time.Until(t) / 30)
+}
+
+// Who sends too slowly is told so, for there is time left for the answer. What has
+// come of a batch is stored.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	s := newService(t, nil)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.h.ServeHTTP(hasty{w}, r) }))
+	t.Cleanup(server.Close)
+	for path, want := range map[string]string{"events": "HTTP/1.1 408 ", "batch": `"done":false,"stored":1,"failed":0`} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		media := map[string]string{"events": "application/json", "batch": "application/x-ndjson"}[path]
+		_, err = fmt.Fprintf(conn, "POST /v1/topics/t/%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"+
+			"Authorization: Bearer %s\r\nContent-Type: %s\r\nContent-Length: 100\r\n\r\n{}\n{", path, s.token, media)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(conn)
+		if err != nil || !strings.Contains(string(got), want) || !strings.Contains(string(got), "#timeout") {
+			t.Errorf("%s: %q, %v", path, got, err)
+		}
 	}
 }
