@@ -3,7 +3,6 @@ package dueq_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/conserve"
 	"github.com/dueq-io/dueq/internal/redistest"
 )
 
@@ -236,61 +236,15 @@ func isMove(cmd redis.Cmder) bool {
 	return strings.HasPrefix(cmd.Name(), "eval") || cmd.Name() == "exec"
 }
 
-// conservation returns, in one step, what is wrong in the keys that match the
-// patterns: every id in a pool must be in exactly one of a bucket, ready, a held
-// set and dead; what is held must belong to a known session; and nothing may be
-// kept of ids that are gone.
-const conservation = `
-local bad, pool, places, extra, sessions, held = {}, {}, {}, {}, {}, {}
-local function put(lane, ids, where)
-  for _, id in ipairs(ids) do
-    places[lane .. id] = (places[lane .. id] or '') .. ' ' .. where
-  end
-end
-for _, pattern in ipairs(ARGV) do
-  for _, key in ipairs(redis.call('KEYS', pattern)) do
-    local lane, what = string.match(key, '^(.-}):(.*)$')
-    if what == 'pool' then
-      for _, id in ipairs(redis.call('HKEYS', key)) do pool[lane .. id] = true end
-    elseif what == 'ready' then
-      put(lane, redis.call('LRANGE', key, 0, -1), what)
-    elseif what == 'dead' or string.sub(what, 1, 7) == 'bucket:' then
-      put(lane, redis.call('ZRANGE', key, 0, -1), what)
-    elseif string.sub(what, 1, 5) == 'held:' then
-      put(lane, redis.call('SMEMBERS', key), what)
-      held[lane .. string.sub(what, 6)] = true
-    elseif what == 'attempts' or what == 'again' then
-      for _, id in ipairs(redis.call('HKEYS', key)) do extra[what .. ' of ' .. lane .. id] = lane .. id end
-    elseif what == 'sessions' then
-      for _, s in ipairs(redis.call('ZRANGE', key, 0, -1)) do sessions[lane .. s] = true end
-    end
-  end
-end
-for id in pairs(pool) do
-  local where = places[id] or ' nowhere'
-  if string.find(where, ' .* ') or not places[id] then bad[#bad + 1] = id .. ' lies' .. where end
-end
-for id, where in pairs(places) do
-  if not pool[id] then bad[#bad + 1] = id .. ' without a record lies' .. where end
-end
-for what, id in pairs(extra) do
-  if not pool[id] then bad[#bad + 1] = what .. ' is left over' end
-end
-for session in pairs(held) do
-  if not sessions[session] then bad[#bad + 1] = session .. ' holds events and is no session' end
-end
-return bad`
-
 // conserved fails the test unless each of the topic's events lies in exactly one
 // place. It may be called at any time.
 func conserved(t *testing.T, env *redistest.Env, topic string) {
 	t.Helper()
 	tag := "{" + env.Namespace + ":" + topic
-	bad, err := env.Client.Eval(context.Background(), conservation, nil, tag+"}:*", tag+"/*}:*").StringSlice()
+	_, bad, err := conserve.Breaches(context.Background(), env.Client, tag+"}:*", tag+"/*}:*")
 	if err != nil {
-		t.Fatalf("conserved: %v", err)
+		t.Fatal(err)
 	}
-	slices.Sort(bad)
 	if n := len(bad); n > 20 {
 		bad = append(bad[:20], "…")
 		t.Errorf("%d breaches", n)

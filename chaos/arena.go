@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dueq-io/dueq/chaos/history"
+	"github.com/dueq-io/dueq/internal/conserve"
 )
 
 const (
@@ -218,7 +219,7 @@ func (a *arena) watch(ctx context.Context, start time.Time) {
 func (a *arena) conserve(ctx context.Context) (live int64) {
 	a.serverMu.Lock()
 	defer a.serverMu.Unlock()
-	live, breaches, err := a.server.conserve(ctx)
+	live, breaches, err := conserve.Breaches(ctx, a.server.rdb, "{"+namespace+":*")
 	if err != nil {
 		if ctx.Err() == nil {
 			a.breach(err.Error())

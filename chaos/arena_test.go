@@ -53,40 +53,15 @@ func TestServerRestart(t *testing.T) {
 	}
 }
 
-func TestConserve(t *testing.T) {
+func TestLeft(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	const tag = "{chaos:orders}"
-	var want []string
-	check := func(what string, live int64, breaches ...string) {
-		t.Helper()
-		want = append(want, breaches...)
-		slices.Sort(want)
-		n, got, err := s.conserve(t.Context())
-		if err != nil || n != live || !slices.Equal(got, want) {
-			t.Errorf("%s: %d events, %q, %v; want %d, %q", what, n, got, err, live, want)
-		}
-	}
-	check("nothing", 0)
-	s.rdb.HSet(t.Context(), tag+":pool", "a", "", "b", "", "c", "", "d", "")
+	s.rdb.HSet(t.Context(), tag+":pool", "a", "", "b", "", "c", "", "d", "", "e", "")
 	s.rdb.ZAdd(t.Context(), tag+":bucket:3", redis.Z{Score: 1, Member: "a"})
 	s.rdb.RPush(t.Context(), tag+":ready", "b")
 	s.rdb.SAdd(t.Context(), tag+":held:s", "c")
-	s.rdb.ZAdd(t.Context(), tag+":sessions", redis.Z{Score: 1, Member: "s"})
 	s.rdb.ZAdd(t.Context(), tag+":dead", redis.Z{Score: 1, Member: "d"})
-	s.rdb.HSet(t.Context(), tag+":attempts", "a", "1||")
-	check("one in each place", 3)
-	s.rdb.HSet(t.Context(), tag+":pool", "e", "")
-	check("one nowhere", 3, "{chaos:orders}e lies nowhere")
-	s.rdb.RPush(t.Context(), tag+":ready", "a")
-	check("one in two places", 4, "{chaos:orders}a lies bucket:3 ready")
-	s.rdb.RPush(t.Context(), tag+":ready", "f")
-	check("one without a record", 5, "{chaos:orders}f without a record lies ready")
-	s.rdb.HSet(t.Context(), tag+":again", "g", "keep:1:1")
-	check("a mark without an event", 5, "again of {chaos:orders}g is left over")
-	s.rdb.Del(t.Context(), tag+":sessions")
-	check("held by nobody", 5, "{chaos:orders}s holds events and is no session")
-
 	left, err := s.left(t.Context())
 	states := make(map[string]string)
 	for _, l := range left {

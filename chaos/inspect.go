@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,24 +13,6 @@ import (
 )
 
 const namespace = "chaos"
-
-//go:embed conserve.lua
-var conserveSource string
-
-// conserve counts the events that are not dead, and tells which ids do not lie
-// in exactly one place.
-func (s *server) conserve(ctx context.Context) (live int64, breaches []string, err error) {
-	reply, err := s.rdb.Eval(ctx, conserveSource, nil, "{"+namespace+":*").Slice()
-	if err != nil {
-		return 0, nil, fmt.Errorf("check conservation: %w", err)
-	}
-	live, _ = reply[0].(int64)
-	for _, b := range reply[1:] {
-		breaches = append(breaches, fmt.Sprint(b))
-	}
-	slices.Sort(breaches)
-	return live, breaches, nil
-}
 
 // left describes every event that lies in Redis.
 func (s *server) left(ctx context.Context) ([]history.Record, error) {

@@ -1,7 +1,7 @@
--- conserve: looks for breaches of conservation: every id in a pool must be in exactly one of a bucket, ready, a held set
+-- breaches: looks for breaches of conservation: every id in a pool must be in exactly one of a bucket, ready, a held set
 -- and dead; what is held must belong to a known session; nothing may be kept of ids that are gone. It reads all keys at
 -- once, which only the server of a test can bear.
--- ARGV 1 pattern of the keys
+-- ARGV patterns of the keys
 -- returns {events that are not dead, breaches (text) ...}
 local bad, pool, places, extra, sessions, held = {}, {}, {}, {}, {}, {}
 local live = 0
@@ -15,7 +15,12 @@ local function put(lane, ids, where)
   end
 end
 
-local keys = redis.call('KEYS', ARGV[1])
+local keys = {}
+for _, pattern in ipairs(ARGV) do
+  for _, key in ipairs(redis.call('KEYS', pattern)) do
+    keys[#keys + 1] = key
+  end
+end
 table.sort(keys)
 for _, key in ipairs(keys) do
   local lane, what = string.match(key, '^(.-}):(.*)$')
