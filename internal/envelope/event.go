@@ -53,8 +53,8 @@ func (e New) Event(now time.Time) (dueq.NewEvent, error) {
 	return out, err
 }
 
-// Time is in from now, or at, or now if both are empty: to the millisecond, rounded
-// up, as it will be stored.
+// Time is in from now, or at: to the millisecond, rounded up, as it will be stored.
+// If both are empty it is now, rounded down: that has come already.
 func Time(in, at string, now time.Time) (time.Time, error) {
 	switch {
 	case in != "" && at != "":
@@ -71,6 +71,8 @@ func Time(in, at string, now time.Time) (time.Time, error) {
 			return now, wrong("at", "is %.40q, not a time as 2006-01-02T15:04:05Z (RFC 3339)", at)
 		}
 		now = t
+	default:
+		return now.Truncate(time.Millisecond), nil
 	}
 	return now.Add(time.Millisecond - 1).Truncate(time.Millisecond), nil
 }

@@ -40,6 +40,27 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// What is to be due at once is due by its millisecond; no other time becomes
+// earlier.
+func TestTimesAreWhole(t *testing.T) {
+	t.Parallel()
+	odd := now.Add(1)
+	for _, c := range []struct {
+		in, at string
+		want   time.Time
+	}{
+		{"", "", now},
+		{"1s", "", now.Add(time.Second + time.Millisecond)},
+		{"0s", "", now.Add(time.Millisecond)},
+		{"", "2026-01-02T03:04:05.0000001Z", now.Add(time.Millisecond)},
+		{"", "2026-01-02T03:04:05.001Z", now.Add(time.Millisecond)},
+	} {
+		if got, err := envelope.Time(c.in, c.at, odd); err != nil || !got.Equal(c.want) {
+			t.Errorf("in %q, at %q: %v, %v, want %v", c.in, c.at, got, err, c.want)
+		}
+	}
+}
+
 func TestBadEvents(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
