@@ -80,7 +80,7 @@ func (o Options) withDefaults() Options {
 // Push is a topic that is forwarded to a URL.
 type Push struct {
 	Topic       string
-	URL         string // shown without user, password, query and fragment
+	URL         string // shown without user, password, query and fragment; to those who may only read, as scheme and host
 	Timeout     time.Duration
 	Concurrency int
 	Signed      bool

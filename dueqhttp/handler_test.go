@@ -212,3 +212,17 @@ func TestUnderPrefix(t *testing.T) {
 	res, body := do(mux, request("GET", "/dueq/nothing", ""))
 	wantProblem(t, res, body, 404, "no-route")
 }
+
+// Who may only read does not see what may be a secret in a webhook's path.
+func TestPushURLs(t *testing.T) {
+	t.Parallel()
+	h, _ := newHandler(t, dueqhttp.Options{
+		Tokens: []string{token}, ReadTokens: []string{readToken},
+		Push: []dueqhttp.Push{{Topic: "t", URL: "https://user:word@hooks.test:8443/T0/secret?key=k#f", Concurrency: 1}},
+	})
+	for token, want := range map[string]string{token: "https://hooks.test:8443/T0/secret", readToken: "https://hooks.test:8443"} {
+		if res, body := do(h, request("GET", "/v1/push", "", "Authorization", "Bearer "+token)); res.StatusCode != 200 || !strings.Contains(body, `"url":"`+want+`"`) {
+			t.Errorf("%d %s, want %s", res.StatusCode, body, want)
+		}
+	}
+}

@@ -100,6 +100,7 @@ func newPusher(s *server, p *push, opts dueq.Options) (*pusher, error) {
 		return nil, err
 	}
 	opts.Concurrency, opts.MaxAttempts = p.Concurrency, p.MaxAttempts
+	opts.HandlerTimeout = p.timeout + time.Minute // the request's own timeout comes first, however long it is
 	q, err := dueq.New(rdb, opts)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("push of topic %.80q: %w", p.Topic, err), rdb.Close())

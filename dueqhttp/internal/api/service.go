@@ -3,6 +3,9 @@ package api
 import (
 	_ "embed"
 	"net/http"
+	"net/url"
+
+	"github.com/dueq-io/dueq/dueqhttp/internal/access"
 )
 
 //go:embed openapi.json
@@ -11,7 +14,7 @@ var document []byte
 // Push is a topic whose events are forwarded to a URL.
 type Push struct {
 	Topic       string  `json:"topic"`
-	URL         string  `json:"url"` // without user, password and query
+	URL         string  `json:"url"` // without user, password and query; for those who may only read, without the path, too
 	Concurrency int     `json:"concurrency"`
 	Timeout     float64 `json:"timeout_seconds"`
 	Signed      bool    `json:"signed"`
@@ -48,14 +51,26 @@ type pushList struct {
 	Push []Push `json:"push"`
 }
 
-// push lists the topics that are forwarded to URLs.
+// push lists the topics that are forwarded to URLs. A path may be as good as a
+// password: many services' webhooks have their secret there.
 func (a *API) push(w http.ResponseWriter, r *http.Request) error {
 	if _, err := newQuery(r); err != nil {
 		return err
 	}
-	list := pushList{Push: a.opts.Push}
-	if list.Push == nil {
-		list.Push = []Push{}
+	list := pushList{Push: append([]Push{}, a.opts.Push...)}
+	if a.opts.Tokens.Level(r) < access.Full {
+		for i, p := range list.Push {
+			list.Push[i].URL = siteOf(p.URL)
+		}
 	}
 	return answer(w, http.StatusOK, list)
+}
+
+// siteOf is a URL without its path.
+func siteOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 }
