@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 }
 
 // packages are the names that errors of the library begin with.
-var packages = regexp.MustCompile(`(^|\n|: )((dueq|dueqhttp|bucket): )+`)
+var packages = regexp.MustCompile(`(^|\n|: )((dueq|dueqhttp|bucket|subscriber|readyqueue): )+`)
 
 // tell is an error for people, who need not know the library's packages.
 func tell(err error) string {

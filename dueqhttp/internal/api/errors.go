@@ -60,9 +60,13 @@ func problemOf(err error) *problem.Problem {
 	return p
 }
 
-// text is an error without the names of packages.
+// text is an error without the names of packages that it begins with.
 func text(err error) string {
-	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "dueq: "), "bucket: ")
+	text := err.Error()
+	for _, name := range []string{"dueq", "bucket", "subscriber"} {
+		text = strings.TrimPrefix(text, name+": ")
+	}
+	return text
 }
 
 // redisText tells what Redis answered. Why it did not answer is for the log: that

@@ -137,6 +137,11 @@ func (s *service) refused(status int, kind, method, path, body string, headers .
 		p.RequestID != got.header.Get("X-Request-Id") || got.header.Get("Content-Type") != "application/problem+json" {
 		s.t.Errorf("%s %s %s: %s, want kind %s", method, path, body, got.body, kind)
 	}
+	for _, name := range []string{"dueq", "bucket", "subscriber", "readyqueue"} {
+		if strings.HasPrefix(p.Detail, name+": ") {
+			s.t.Errorf("%s %s: the detail names a package: %s", method, path, p.Detail)
+		}
+	}
 	return p
 }
 
