@@ -198,6 +198,14 @@ func (a *act) want(t *testing.T, id, body string, attempt int) {
 	}
 }
 
+// notBefore checks that the handler was not called before the event was due.
+func (a *act) notBefore(t *testing.T, due time.Time) {
+	t.Helper()
+	if a.at.Before(due) {
+		t.Errorf("ran %v early", due.Sub(a.at))
+	}
+}
+
 // seen is a handler that notes what it is given and succeeds.
 type seen chan *dueq.Event
 

@@ -44,7 +44,7 @@ type API struct {
 func New(q *dueq.Queue, opts Options) *API {
 	a := &API{q: q, opts: opts, consumers: newConsumers(q), receipts: newReceipts()}
 	mux := http.NewServeMux()
-	for _, r := range a.routes() {
+	for _, r := range a.Routes() {
 		mux.Handle(r.Method+" "+r.Path, a.route(r))
 	}
 	a.served = problem.Mux(mux)
@@ -62,9 +62,7 @@ type Route struct {
 }
 
 // Routes are all that the API serves, as the OpenAPI document describes them.
-func (a *API) Routes() []Route { return a.routes() }
-
-func (a *API) routes() []Route {
+func (a *API) Routes() []Route {
 	const (
 		topic = "/v1/topics/{topic}"
 		event = topic + "/events/{id}"
