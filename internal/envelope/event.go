@@ -46,7 +46,7 @@ func (e New) Event(now time.Time) (dueq.NewEvent, error) {
 			return out, wrong("max_attempts", "is %d, not at least 1", out.MaxAttempts)
 		}
 	}
-	out.KeyPolicy, err = Policy(e.OnDuplicate)
+	out.KeyPolicy, err = policy(e.OnDuplicate)
 	if err == nil && e.OnDuplicate != "" && e.ID == nil {
 		err = wrong("on_duplicate", "without an id")
 	}
@@ -77,8 +77,8 @@ func Time(in, at string, now time.Time) (time.Time, error) {
 	return now.Add(time.Millisecond - 1).Truncate(time.Millisecond), nil
 }
 
-// Policy is the key policy of a name; "" is reject.
-func Policy(name string) (dueq.KeyPolicy, error) {
+// policy is the key policy of a name; "" is reject.
+func policy(name string) (dueq.KeyPolicy, error) {
 	switch name {
 	case "", "reject":
 		return dueq.KeyReject, nil

@@ -43,7 +43,7 @@ func NewStats(topic string, s *dueq.Stats) Stats {
 	return Stats{
 		Topic: topic, Scheduled: s.Scheduled, Ready: s.Ready, Leased: s.Leased, Dead: s.Dead,
 		OldestDue: Stamp(s.OldestDue), Paused: s.Paused,
-		Lateness: NewLateness(s.Lateness),
+		Lateness: newLateness(s.Lateness),
 		Counters: Counters{
 			Published: s.Published, Kept: s.Kept, Duplicates: s.Duplicates, Delivered: s.Delivered,
 			Acked: s.Acked, Retried: s.Retried, Released: s.Released, Expired: s.Expired, Buried: s.Buried,
@@ -52,7 +52,7 @@ func NewStats(topic string, s *dueq.Stats) Stats {
 	}
 }
 
-// NewLateness is what a histogram of delays says.
-func NewLateness(h dueq.Histogram) Lateness {
+// newLateness is what a histogram of delays says.
+func newLateness(h dueq.Histogram) Lateness {
 	return Lateness{Deliveries: h.Count(), P50: h.Quantile(0.5).Seconds(), P99: h.Quantile(0.99).Seconds()}
 }
