@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -55,7 +56,7 @@ func (f *purgeFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if err == nil && len(states) == 0 && cmd.Flags().Changed("state") { // all is not what was meant
-		err = fmt.Errorf("--state names no state")
+		err = errors.New("--state names no state")
 	}
 	if err == nil {
 		err = f.confirm.check(cmd, f.output)
