@@ -40,7 +40,8 @@ func newStats() *cobra.Command {
   DEAD       have failed for good
   OLDEST     how long the oldest event that nobody has is due
   P50, P99   how late half of all, and all but one in a hundred, began to be handled:
-             milliseconds from the effect time; with --watch, of those since the last count
+             milliseconds from the effect time, estimated from a histogram that
+             all processes add to every few seconds; with --watch, since the last count
   PUBLISHED, ACKED, RETRIED, BURIED
              counted since the topic began; with --watch, per second
 
