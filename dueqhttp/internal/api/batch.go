@@ -77,7 +77,12 @@ func (a *API) publishBatch(w http.ResponseWriter, r *http.Request) error {
 		a: a, w: w, control: http.NewResponseController(w), topic: topic, failedOnly: results == "failed",
 		in: bufio.NewReaderSize(r.Body, 64<<10),
 	}
-	_ = b.control.EnableFullDuplex() // where it is not supported, reading ends with the first answer
+	if r.ProtoMajor == 1 {
+		_ = b.control.EnableFullDuplex() // where it is not supported, reading ends with the first answer
+		// A server that reads while it writes would take what is left of a body that
+		// was given up for the next request.
+		w.Header().Set("Connection", "close")
+	}
 	w.Header().Set("Content-Type", ndjson)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	b.run(context.WithoutCancel(r.Context())) // which ends when a line fails to come: those before it are stored
