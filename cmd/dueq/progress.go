@@ -17,13 +17,14 @@ const erase = "\r\x1b[K"
 type progress struct {
 	w        io.Writer
 	terminal bool
+	last     time.Time // when sometimes has shown something
 
 	mu    sync.Mutex
 	shown bool // the terminal's line is not empty
 }
 
 func newProgress(w io.Writer) *progress {
-	return &progress{w: w, terminal: isTerminal(w) && os.Getenv("TERM") != "dumb"}
+	return &progress{w: w, terminal: isTerminal(w) && os.Getenv("TERM") != "dumb", last: time.Now()}
 }
 
 // interval is how often to show.
@@ -45,6 +46,14 @@ func (p *progress) show(line string) {
 	}
 	_, _ = io.WriteString(p.w, line)
 	p.shown = p.terminal
+}
+
+// sometimes shows a line if it is time for one.
+func (p *progress) sometimes(line func() string) {
+	if now := time.Now(); now.Sub(p.last) > p.interval() {
+		p.last = now
+		p.show(line())
+	}
 }
 
 // clear removes the line from the terminal, for what is printed next.

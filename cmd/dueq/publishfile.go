@@ -41,6 +41,7 @@ type failure struct {
 // publishFile publishes the lines of a file, or of stdin.
 func (f *publishFlags) publishFile(ctx context.Context, cmd *cobra.Command, q *dueq.Queue, topic string) error {
 	in, size := cmd.InOrStdin(), int64(0)
+	p := newProgress(cmd.ErrOrStderr())
 	if f.file != "-" {
 		file, err := os.Open(f.file)
 		if err != nil {
@@ -49,7 +50,12 @@ func (f *publishFlags) publishFile(ctx context.Context, cmd *cobra.Command, q *d
 		defer func() { _ = file.Close() }() // it was only read
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
 			size = info.Size()
-			if err := eachBatch(ctx, file, func(batch) error { return nil }); err != nil {
+			err := eachBatch(ctx, file, func(b batch) error {
+				p.sometimes(func() string { return bar(b.read, size) + " checked" })
+				return nil
+			})
+			p.clear()
+			if err != nil {
 				return fmt.Errorf("%s: %w; nothing was published", f.file, err)
 			}
 			if _, err := file.Seek(0, io.SeekStart); err != nil {
@@ -59,14 +65,9 @@ func (f *publishFlags) publishFile(ctx context.Context, cmd *cobra.Command, q *d
 		in = file
 	}
 	out := filed{Failures: []failure{}}
-	p := newProgress(cmd.ErrOrStderr())
-	shown := time.Now()
 	err := eachBatch(ctx, in, func(b batch) error {
 		err := out.publish(ctx, q, topic, b)
-		if time.Since(shown) > p.interval() {
-			shown = time.Now()
-			p.show(out.progress(b.read, size))
-		}
+		p.sometimes(func() string { return out.progress(b.read, size) })
 		return err
 	})
 	p.clear()
