@@ -148,7 +148,7 @@ func scriptCommands(t *testing.T) (commands []string) {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			if strings.HasPrefix(file, "../chaos/") {
+			if strings.HasPrefix(file, "../internal/conserve/") {
 				continue // a test's own
 			}
 			for _, m := range call.FindAllStringSubmatch(read(t, file), -1) {
