@@ -81,10 +81,12 @@ embedded miniredis, which keeps nothing: all is in memory.
 Exit codes: 0 done, 1 failed, 2 called wrongly, 130 interrupted.`,
 		Args:          usageArgs(cobra.NoArgs),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Version:       readBuild().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetVersionTemplate("{{.Version}}\n")
 	addQueueFlags(root)
 	root.AddCommand(newDemo(), newServe(), newCheck(), newPublish(), newSubscribe(), newBench(), newVersion(),
 		newTopics(), newStats(), newLs(), newGet(), newCancel(), newReschedule(), newRequeue(), newPurge(),

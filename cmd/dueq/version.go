@@ -29,16 +29,24 @@ func newVersion() *cobra.Command {
 			if output == "json" {
 				return printJSON(cmd.OutOrStdout(), b)
 			}
-			commit := b.Commit
-			if b.Modified {
-				commit += " (modified)"
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "dueq %s %s %s %s\n", b.Version, commit, b.Go, b.Platform)
+			fmt.Fprintln(cmd.OutOrStdout(), b)
 			return nil
 		},
 	}
 	output.add(cmd)
 	return cmd
+}
+
+// String is the build in a line.
+func (b build) String() string {
+	source := b.Version
+	if b.Commit != "" {
+		source += " " + b.Commit
+	}
+	if b.Modified {
+		source += " (modified)"
+	}
+	return fmt.Sprintf("dueq %s %s %s", source, b.Go, b.Platform)
 }
 
 // readBuild reads what the Go tool has noted in the program.

@@ -13,6 +13,12 @@ func TestVersion(t *testing.T) {
 	if code != 0 || !strings.HasPrefix(stdout, "dueq ") || !strings.Contains(stdout, runtime.Version()) {
 		t.Errorf("exit code %d, %q", code, stdout)
 	}
+	if strings.Contains(stdout, "  ") || strings.Count(stdout, "\n") != 1 {
+		t.Errorf("it prints %q", stdout)
+	}
+	if code, flag, _ := run(t.Context(), nil, "--version"); code != 0 || flag != stdout {
+		t.Errorf("--version: exit code %d, %q, and version prints %q", code, flag, stdout)
+	}
 	var b struct{ Version, Go, Platform string }
 	code, stdout, _ = run(t.Context(), nil, "version", "-o", "json")
 	if err := json.Unmarshal([]byte(stdout), &b); code != 0 || err != nil || b.Version == "" || b.Go != runtime.Version() {
