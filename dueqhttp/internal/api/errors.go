@@ -79,5 +79,5 @@ func redisText(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return "Redis did not answer in time"
 	}
-	return "Redis cannot be reached; the service's log says why"
+	return "Redis cannot be reached, or failed in the middle; the service's log says why"
 }

@@ -252,3 +252,17 @@ func TestRedisDown(t *testing.T) {
 	s.env.Mini.SetError("")
 	s.get("event?topic=orders&id=a").want(t, http.StatusOK)
 }
+
+// One topic that cannot be counted leaves the pages of the others.
+func TestBrokenTopic(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, dashboard.Options{})
+	s.publish("orders", "a", "x", time.Hour)
+	s.publish("broken", "b", "x", time.Hour)
+	if err := s.env.Mini.Set("{"+s.env.Namespace+":broken}:ready", "not a list"); err != nil {
+		t.Fatal(err)
+	}
+	s.get("").want(t, http.StatusBadGateway, "broken")
+	s.get("topic?topic=broken").want(t, http.StatusBadGateway)
+	s.get("topic?topic=orders").want(t, http.StatusOK, `href="event?id=a&amp;topic=orders"`)
+}

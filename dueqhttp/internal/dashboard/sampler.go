@@ -73,17 +73,16 @@ func (s *sampler) look(ctx context.Context) (*overview, error) {
 }
 
 // topic is one topic's state in a fresh overview; of one that was never used it
-// is empty.
+// is empty. If there is no overview, for another topic cannot be counted, it is
+// without a history.
 func (s *sampler) topic(ctx context.Context, name string) (topicState, error) {
-	all, err := s.look(ctx)
-	if err != nil {
-		return topicState{}, err
+	if all, err := s.look(ctx); err == nil {
+		i := slices.IndexFunc(all.Topics, func(t topicState) bool { return t.Name == name })
+		if i >= 0 {
+			return all.Topics[i], nil
+		}
 	}
-	i := slices.IndexFunc(all.Topics, func(t topicState) bool { return t.Name == name })
-	if i >= 0 {
-		return all.Topics[i], nil
-	}
-	stats, err := s.q.Stats(ctx, name) // one that Topics does not know, or does not know yet
+	stats, err := s.q.Stats(ctx, name) // it may be one that Topics does not know, or does not know yet
 	return topicState{Name: name, Stats: stats}, err
 }
 
