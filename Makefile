@@ -50,7 +50,7 @@ cover: redis ## Print the root module's test coverage by function
 
 .PHONY: programs redis tools
 programs: ## Install what the tests run and is not there: redis-server, Chromium, the languages of clients and others
-	@scripts/need redis-server chromium promtool curl node php python3
+	@scripts/need redis-server chromium promtool curl node php python3 $(if $(filter Linux,$(shell uname)),systemd-analyze)
 
 redis: ## Install redis-server unless it is there
 	@scripts/need redis-server
