@@ -3,7 +3,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -131,11 +130,10 @@ func (a *API) route(to Route) http.Handler {
 
 // fail answers a request that failed.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	var p *problem.Problem
-	if !errors.As(err, &p) && gone(r) {
+	p := problemOf(err)
+	if gone(r) && p.Status >= http.StatusInternalServerError { // its going ended the call
 		leave()
 	}
-	p = problemOf(err)
 	if p.Status >= http.StatusInternalServerError {
 		a.opts.Logger.Warn("request failed", zap.String("route", r.Pattern), zap.Error(err),
 			zap.String("request_id", w.Header().Get("X-Request-Id")))

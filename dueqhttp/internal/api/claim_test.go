@@ -181,26 +181,30 @@ func TestCallerGoesAway(t *testing.T) {
 	})
 }
 
-// A caller that stops sending, and listens, is not told that its call succeeded.
+// A caller that stops sending, and listens, is not told that a call that was given
+// up succeeded, nor that Redis is down.
 func TestHalfClosed(t *testing.T) {
 	t.Parallel()
 	s := newService(t, nil)
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
-	const body = `{"wait": "1m"}`
-	_, err = fmt.Fprintf(conn, "POST /v1/topics/t/claim HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
-		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", s.token, len(body), body)
-	if err == nil {
-		err = conn.(*net.TCPConn).CloseWrite()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := io.ReadAll(conn); err != nil || len(got) > 0 {
-		t.Errorf("%q, %v", got, err)
+	for path, want := range map[string]string{"claim": "", "events": "HTTP/1.1 201 "} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		body := map[string]string{"claim": `{"wait": "1m"}`, "events": "{}"}[path]
+		_, err = fmt.Fprintf(conn, "POST /v1/topics/%s/%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+			"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, path, s.token, len(body), body)
+		if err == nil {
+			err = conn.(*net.TCPConn).CloseWrite()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(conn)
+		if err != nil || len(got) > 0 && (want == "" || !strings.HasPrefix(string(got), want)) {
+			t.Errorf("%s: %q, %v", path, got, err)
+		}
 	}
 }
 
