@@ -85,7 +85,7 @@ func (d *Delivery) Extend(visibility time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.taken || d.left || !d.timer.Stop() {
-		return d.lost("extend")
+		return d.failed("extend", ErrLeaseLost)
 	}
 	d.visibility = visibility
 	d.timer.Reset(visibility)
@@ -104,24 +104,21 @@ func (d *Delivery) WithSpan(ctx context.Context) context.Context {
 	return d.span.Context(ctx)
 }
 
-func (d *Delivery) lost(verb string) error {
-	return fmt.Errorf("subscriber: %s id %q in topic %q: %w", verb, d.lease.id, d.lease.lane.topic.name, ErrLeaseLost)
+func (d *Delivery) failed(verb string, err error) error {
+	return fmt.Errorf("subscriber: %s id %q in topic %q: %w", verb, d.lease.id, d.lease.lane.topic.name, err)
 }
 
 // end ends the delivery and waits until Redis knows.
 func (d *Delivery) end(ctx context.Context, verb string, settle func()) error {
-	failed := func(err error) error {
-		return fmt.Errorf("subscriber: %s id %q in topic %q: %w", verb, d.lease.id, d.lease.lane.topic.name, err)
-	}
 	if ctx.Err() != nil {
-		return failed(context.Cause(ctx))
+		return d.failed(verb, context.Cause(ctx))
 	}
 	if !d.take() {
-		return failed(ErrLeaseLost)
+		return d.failed(verb, ErrLeaseLost)
 	}
 	settle()
 	if err := d.hear(ctx); err != nil {
-		return failed(err)
+		return d.failed(verb, err)
 	}
 	return nil
 }
