@@ -262,7 +262,7 @@ func ExampleQueue_Run() {
 		fmt.Println(err)
 		return
 	}
-	if _, err := q.PublishEvent(ctx, "jobs", []byte("the last job"), time.Now()); err != nil {
+	if _, err := q.PublishEvent(context.Background(), "jobs", []byte("the last job"), time.Now()); err != nil {
 		fmt.Println(err)
 		return
 	}

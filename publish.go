@@ -95,7 +95,11 @@ func (q *Queue) publishOne(ctx context.Context, topic string, e *NewEvent, origi
 		if p.state.CompareAndSwap(queued, withdrawn) {
 			return "", fmt.Errorf("dueq: publish to topic %q: not sent: %w", topic, context.Cause(ctx))
 		}
-		return "", fmt.Errorf("dueq: publish to topic %q: %w: %w", topic, ErrOutcomeUnknown, context.Cause(ctx))
+		select {
+		case <-p.done: // its outcome came as well
+		default:
+			return "", fmt.Errorf("dueq: publish to topic %q: %w: %w", topic, ErrOutcomeUnknown, context.Cause(ctx))
+		}
 	}
 	err = p.event.Err
 	p.event = bucket.Event{} // it may be large
