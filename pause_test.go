@@ -37,11 +37,11 @@ func ExampleQueue_Pause() {
 		return
 	}
 	s, err := q.Stats(ctx, "mail")
-	fmt.Println("paused:", s.Paused, "ready:", s.Ready, err)
+	fmt.Println("paused:", s.Paused, "waiting:", s.Scheduled+s.Ready, err)
 	fmt.Println(q.Resume(ctx, "mail"))
 	fmt.Println(<-handled)
 	// Output:
-	// paused: true ready: 1 <nil>
+	// paused: true waiting: 1 <nil>
 	// <nil>
 	// hello
 }
