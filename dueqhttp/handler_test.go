@@ -133,9 +133,17 @@ func TestGuards(t *testing.T) {
 		res, body := do(h, request("GET", "/v1/topics", "", "Host", host))
 		wantProblem(t, res, body, 403, "wrong-host")
 	}
-	for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Origin", "https://evil.test"}, {"Origin", "null"}} {
-		res, body := do(h, request("POST", "/v1/topics/t/purge", "{}", append(headers, "Host", "localhost:7700")...))
-		wantProblem(t, res, body, 403, "cross-origin")
+	for _, headers := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.test"}, {"Origin", "null"}} {
+		for _, path := range []string{"/v1/topics/t/purge", "/cancel"} {
+			res, body := do(h, request("POST", path, "{}", append(headers, "Host", "localhost:7700")...))
+			wantProblem(t, res, body, 403, "cross-origin")
+		}
+	}
+	for _, headers := range [][]string{{"Sec-Fetch-Site", "same-origin"}, {"Origin", "http://localhost:7700"}} {
+		res, body := do(h, request("POST", "/v1/topics/t/pause", "{}", append(headers, "Host", "localhost:7700", "Content-Type", "application/json")...))
+		if res.StatusCode != 204 {
+			t.Errorf("%q: %d %s", headers, res.StatusCode, body)
+		}
 	}
 }
 

@@ -44,7 +44,6 @@ func FuzzRequests(f *testing.F) {
 			r := httptest.NewRequest(method, "/"+paths[int(n)%len(paths)], strings.NewReader(form))
 			r.URL.RawQuery = query
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-			r.Header.Set("Sec-Fetch-Site", "same-origin")
 			r.Header.Set("Accept", "text/html")
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)

@@ -116,7 +116,6 @@ func (s *site) do(method, target, token string, form url.Values, headers ...stri
 	r := httptest.NewRequest(method, "/"+target, body)
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("Sec-Fetch-Site", "same-origin")
 	}
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])

@@ -49,8 +49,6 @@ func (d *dashboard) nowhere(w http.ResponseWriter, r *http.Request) {
 	d.fail(w, r, errNowhere)
 }
 
-func (d *dashboard) foreign(*http.Request) (*page, error) { return nil, errForeign }
-
 // isTLS reports whether the browser speaks TLS, be it with a proxy.
 func isTLS(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"

@@ -1,14 +1,11 @@
 package dashboard_test
 
 import (
-	"errors"
 	"net/http"
 	"testing"
 	"time"
 
-	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/dueqhttp/internal/access"
-	"github.com/dueq-io/dueq/dueqhttp/internal/dashboard"
 )
 
 // pages are some of each kind.
@@ -82,27 +79,5 @@ func TestReadOnly(t *testing.T) {
 	stats, err := s.q.Stats(t.Context(), "orders")
 	if err != nil || stats.Scheduled != 1 || stats.Dead != 1 || stats.Paused {
 		t.Errorf("stats %+v, %v", stats, err)
-	}
-}
-
-func TestOtherSites(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, dashboard.Options{})
-	s.publish("orders", "a", "x", time.Hour)
-	form := values([]string{"topic", "orders", "id", "a"})
-	for _, headers := range [][]string{
-		{"Sec-Fetch-Site", "cross-site"},
-		{"Sec-Fetch-Site", "same-site"},
-		{"Sec-Fetch-Site", "", "Origin", "https://evil.example"},
-		{"Sec-Fetch-Site", "", "Origin", "null"},
-	} {
-		s.do(http.MethodPost, "cancel", "", form, headers...).want(t, http.StatusForbidden, "another site")
-	}
-	if _, err := s.q.Get(t.Context(), "orders", "a"); err != nil {
-		t.Errorf("the event: %v", err)
-	}
-	s.do(http.MethodPost, "cancel", "", form, "Sec-Fetch-Site", "", "Origin", "http://example.com").want(t, http.StatusSeeOther)
-	if _, err := s.q.Get(t.Context(), "orders", "a"); !errors.Is(err, dueq.ErrNotFound) {
-		t.Errorf("the event: %v", err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 var (
 	errNoToken  = errors.New("you are not logged in, or your token is no longer valid")
 	errReadOnly = errors.New("your token only allows reading")
-	errForeign  = errors.New("the request came from another site")
 	errNowhere  = errors.New("there is no such page")
 )
 
@@ -39,8 +38,6 @@ func trouble(r *http.Request, err error) (*page, int) {
 		data.Back, data.Label = "login", "Log in"
 	case errors.Is(err, errReadOnly):
 		title, data.Status, data.Advice = "Not allowed", http.StatusForbidden, "Nothing was changed. Log in with a token that allows everything."
-	case errors.Is(err, errForeign):
-		title, data.Status, data.Advice = "Not allowed", http.StatusForbidden, "Nothing was changed. Open the dashboard itself, and try again there."
 	case errors.Is(err, errChecking):
 		title, data.Status, data.Advice = "One at a time", http.StatusConflict, "Nothing was changed. Try again when it has ended."
 		data.Back, data.Label = "check", "Check"
