@@ -7,7 +7,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/dueq-io/dueq/bench/internal/measure"
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 // chart is a line chart.
@@ -150,7 +150,7 @@ func (s *scale) chooseTicks() {
 	add := func(v float64) {
 		s.ticks = append(s.ticks, tick{v, strconv.FormatFloat(v, 'g', -1, 64)})
 		if v >= 1000 {
-			s.ticks[len(s.ticks)-1].label = measure.Group(int(v))
+			s.ticks[len(s.ticks)-1].label = digits.Group(int(v))
 		}
 	}
 	if s.log {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/bench/internal/measure"
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 const (
@@ -21,7 +22,7 @@ const (
 // them, to another topic, and to the server.
 func cliff(ctx context.Context, e *env) ([]measure.Row, error) {
 	n := e.size(1_000_000, 50_000)
-	e.say("cliff: %s events due in the same second", measure.Group(n))
+	e.say("cliff: %s events due in the same second", digits.Group(n))
 	var rows []measure.Row
 	err := e.within(ctx, dueq.Options{}, func(r *rig) error {
 		at := time.Now().Add(2*time.Second + time.Duration(n)*time.Second/fillRate).Truncate(time.Second)
@@ -42,8 +43,8 @@ func cliff(ctx context.Context, e *env) ([]measure.Row, error) {
 			return err
 		}
 		rows[0].Figures = append(rows[0].Figures, slow.Figures()...)
-		e.charts = append(e.charts, latenessChart("cliff", measure.Group(n)+" events due in the same second", []series{
-			{name: measure.Group(n) + " events", points: curve(late)}, {name: "another topic", points: curve(other)},
+		e.charts = append(e.charts, latenessChart("cliff", digits.Group(n)+" events due in the same second", []series{
+			{name: digits.Group(n) + " events", points: curve(late)}, {name: "another topic", points: curve(other)},
 		}))
 		return nil
 	})

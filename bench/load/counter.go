@@ -9,6 +9,7 @@ import (
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/bench/internal/measure"
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 const (
@@ -33,13 +34,13 @@ func counter(ctx context.Context, e *env) ([]measure.Row, error) {
 			return func() int { return int(z.Uint64()) }
 		}},
 	} {
-		e.say("counter: %s increments of %s keys, %s", measure.Group(n), measure.Group(keys), d.name)
+		e.say("counter: %s increments of %s keys, %s", digits.Group(n), digits.Group(keys), d.name)
 		err := e.within(ctx, dueq.Options{}, func(r *rig) error {
 			got, err := r.count(ctx, n, keys, d.pick)
 			if err != nil {
 				return err
 			}
-			got.Variant = fmt.Sprintf("%s, %s keys", d.name, measure.Group(keys))
+			got.Variant = fmt.Sprintf("%s, %s keys", d.name, digits.Group(keys))
 			rows = append(rows, got)
 			return nil
 		})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/bench/internal/measure"
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 // drain measures how fast a backlog is handled: from Subscribe to the last ack.
@@ -17,7 +18,7 @@ func drain(ctx context.Context, e *env) ([]measure.Row, error) {
 		return nil, err
 	}
 	rows := []measure.Row{floor}
-	e.say("drain: %s events", measure.Group(n))
+	e.say("drain: %s events", digits.Group(n))
 	err = e.within(ctx, dueq.Options{}, func(r *rig) error {
 		if _, err := fill(ctx, r.queue, n, measure.Over(time.Now().Add(-time.Minute), time.Second, n)); err != nil {
 			return err
@@ -42,8 +43,8 @@ func drain(ctx context.Context, e *env) ([]measure.Row, error) {
 
 // drainRaw measures how fast the server can give a backlog away at most.
 func (e *env) drainRaw(ctx context.Context, n int) (measure.Row, error) {
-	variant := fmt.Sprintf("raw ZREMRANGE+HMGET+HDEL by %s", measure.Group(rawBatch))
-	e.say("drain: %s, %s events", variant, measure.Group(n))
+	variant := fmt.Sprintf("raw ZREMRANGE+HMGET+HDEL by %s", digits.Group(rawBatch))
+	e.say("drain: %s, %s events", variant, digits.Group(n))
 	var out measure.Row
 	err := e.within(ctx, dueq.Options{}, func(r *rig) error {
 		w := newRaw(r)

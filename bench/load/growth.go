@@ -8,6 +8,7 @@ import (
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/bench/internal/measure"
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 const (
@@ -73,7 +74,7 @@ func (g *growing) measure(ctx context.Context, name string, opts dueq.Options, o
 		p := open(r)
 		have := 0
 		for _, size := range g.sizes {
-			g.env.say("growth: %s, %s pending", name, measure.Group(size))
+			g.env.say("growth: %s, %s pending", name, digits.Group(size))
 			if err := p.publish(ctx, size-have, measure.NextHour); err != nil {
 				return err
 			}
@@ -103,12 +104,12 @@ func (g *growing) measure(ctx context.Context, name string, opts dueq.Options, o
 // add makes a row of the last point of a curve.
 func (g *growing) add(move, name string, curve []point) {
 	last := curve[len(curve)-1]
-	figures := []measure.Figure{{Name: "of " + measure.Group(g.sizes[0]) + " pending", Value: measure.Ratio(last.y, curve[0].y), Unit: "×"}}
+	figures := []measure.Figure{{Name: "of " + digits.Group(g.sizes[0]) + " pending", Value: measure.Ratio(last.y, curve[0].y), Unit: "×"}}
 	if raw := g.lines[move]; len(raw) > 0 { // the first line
 		figures = append(figures, measure.Figure{Name: "of raw", Value: measure.Ratio(last.y, raw[0].points[len(curve)-1].y), Unit: "×"})
 	}
 	g.rows = append(g.rows, measure.Row{
-		Variant: fmt.Sprintf("%s, %s, %s pending", move, name, measure.Group(int(last.x))),
+		Variant: fmt.Sprintf("%s, %s, %s pending", move, name, digits.Group(int(last.x))),
 		Events:  g.slice, Redis: last.y, Figures: figures,
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/bench/internal/measure"
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 // idle measures what a process with topics, but without events, asks of Redis.
@@ -17,7 +18,7 @@ func idle(ctx context.Context, e *env) ([]measure.Row, error) {
 	}
 	var rows []measure.Row
 	for _, topics := range []int{0, 1, 100, 1000} {
-		e.say("idle: %s topics for %v", measure.Group(topics), settle+span)
+		e.say("idle: %s topics for %v", digits.Group(topics), settle+span)
 		err := e.within(ctx, dueq.Options{}, func(r *rig) error {
 			for i := range topics {
 				err := r.queue.Subscribe(fmt.Sprintf("idle-%04d", i), dueq.HandlerFunc(ignore))
@@ -33,7 +34,7 @@ func idle(ctx context.Context, e *env) ([]measure.Row, error) {
 				return err
 			}
 			seconds := s.Wall.Seconds()
-			rows = append(rows, measure.Row{Variant: measure.Group(topics) + " topics", Figures: []measure.Figure{
+			rows = append(rows, measure.Row{Variant: digits.Group(topics) + " topics", Figures: []measure.Figure{
 				{Name: "commands/s", Value: float64(s.Commands) / seconds},
 				{Name: "connections", Value: float64(s.Connections)},
 				{Name: "Redis CPU", Value: measure.Micros(s.Server) / 1e3 / seconds, Unit: "ms/s"},

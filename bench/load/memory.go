@@ -6,6 +6,7 @@ import (
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/bench/internal/measure"
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 // memory measures what a pending event takes in Redis besides its body.
@@ -25,7 +26,7 @@ func memory(ctx context.Context, e *env) ([]measure.Row, error) {
 	}
 	var rows []measure.Row
 	for _, way := range ways {
-		e.say("memory: %s, %s events", way.variant, measure.Group(n))
+		e.say("memory: %s, %s events", way.variant, digits.Group(n))
 		err := e.within(ctx, dueq.Options{}, func(r *rig) error {
 			s, err := r.meter.During(ctx, func() error {
 				if err := way.store(r); err != nil {

@@ -6,12 +6,13 @@ import (
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/bench/internal/measure"
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 // mixed publishes events that are due at once, while they are handled.
 func mixed(ctx context.Context, e *env) ([]measure.Row, error) {
 	n := e.size(200_000, 10_000)
-	e.say("mixed: %s events", measure.Group(n))
+	e.say("mixed: %s events", digits.Group(n))
 	var rows []measure.Row
 	err := e.within(ctx, dueq.Options{}, func(r *rig) error {
 		late := measure.NewLateness()

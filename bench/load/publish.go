@@ -6,6 +6,7 @@ import (
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/bench/internal/measure"
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 // publish measures storing events that are due in an hour or so.
@@ -17,7 +18,7 @@ func publish(ctx context.Context, e *env) ([]measure.Row, error) {
 	}
 	rows := []measure.Row{floor}
 	add := func(variant string, n int, do func(r *rig) error) error {
-		e.say("publish: %s, %s events", variant, measure.Group(n))
+		e.say("publish: %s, %s events", variant, digits.Group(n))
 		return e.within(ctx, dueq.Options{}, func(r *rig) error {
 			s, err := r.meter.During(ctx, func() error { return do(r) })
 			if err != nil {
@@ -42,7 +43,7 @@ func publish(ctx context.Context, e *env) ([]measure.Row, error) {
 	}
 	batch := min(n, chunk)
 	events := newEvents(0, batch, measure.NextHour)
-	variant := "PublishEvents of " + measure.Group(batch)
+	variant := "PublishEvents of " + digits.Group(batch)
 	err = add(variant, batch, func(r *rig) error {
 		_, err := r.queue.PublishEvents(ctx, topic, events)
 		return err
@@ -52,8 +53,8 @@ func publish(ctx context.Context, e *env) ([]measure.Row, error) {
 
 // publishRaw measures what the server can store at most.
 func (e *env) publishRaw(ctx context.Context, n int) (measure.Row, error) {
-	variant := fmt.Sprintf("raw HSET+ZADD by %s", measure.Group(rawBatch))
-	e.say("publish: %s, %s events", variant, measure.Group(n))
+	variant := fmt.Sprintf("raw HSET+ZADD by %s", digits.Group(rawBatch))
+	e.say("publish: %s, %s events", variant, digits.Group(n))
 	var out measure.Row
 	err := e.within(ctx, dueq.Options{}, func(r *rig) error {
 		ids := rawIDs(n)

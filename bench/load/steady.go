@@ -7,6 +7,7 @@ import (
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/bench/internal/measure"
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 // steady publishes at fixed rates and measures how late events are handled.
@@ -26,8 +27,8 @@ func steady(ctx context.Context, e *env) ([]measure.Row, error) {
 		if e.n > 0 {
 			n = e.n
 		}
-		variant := measure.Group(rate) + "/s"
-		e.say("steady: %s, %s events, 1 to 5 s ahead", variant, measure.Group(n))
+		variant := digits.Group(rate) + "/s"
+		e.say("steady: %s, %s events, 1 to 5 s ahead", variant, digits.Group(n))
 		err := e.within(ctx, dueq.Options{}, func(r *rig) error {
 			got, late, err := r.steady(ctx, n, rate)
 			if err != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/dueq-io/dueq/bench/internal/measure"
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 // nothing is what a table shows of a system that cannot do a scenario.
@@ -196,7 +197,7 @@ func (c *comparison) cell(scenario, system string, f figure) string {
 // show prints a value; 0 is 0.
 func (f figure) show(v float64) string {
 	if v == 0 || f.unit == "" && f.good == neither {
-		return measure.Group(int(v))
+		return digits.Group(int(v))
 	}
 	return measure.Human(v)
 }
@@ -205,7 +206,7 @@ func (f figure) show(v float64) string {
 func factor(v float64) string {
 	switch {
 	case v >= 10:
-		return measure.Group(int(v + 0.5))
+		return digits.Group(int(v + 0.5))
 	case v >= 1:
 		return fmt.Sprintf("%.1f", v)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 // maxShown is the most examples of a kind that the table shows. JSON has more.
@@ -136,11 +137,11 @@ func (r *checkReport) writeTable(w io.Writer) {
 	fmt.Fprint(table, "TOPIC\tEVENTS\tFOUND\tCOUNT\tREPAIRED\n")
 	for _, topic := range r.Topics {
 		if len(topic.Findings) == 0 {
-			fmt.Fprintf(table, "%s\t%s\tnothing\t0\t0\n", printable(topic.Topic), thousands(topic.Events))
+			fmt.Fprintf(table, "%s\t%s\tnothing\t0\t0\n", printable(topic.Topic), digits.Group(topic.Events))
 		}
 		for _, f := range topic.Findings {
 			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n",
-				printable(topic.Topic), thousands(topic.Events), f.Kind, thousands(f.Count), thousands(f.Repaired))
+				printable(topic.Topic), digits.Group(topic.Events), f.Kind, digits.Group(f.Count), digits.Group(f.Repaired))
 		}
 	}
 	for _, topic := range r.Topics {
@@ -150,7 +151,7 @@ func (r *checkReport) writeTable(w io.Writer) {
 				fmt.Fprintf(table, "  %s\t%s\n", printable(e.ID), printable(strings.Join(e.Keys, " ")))
 			}
 			if more := f.Count - maxShown; more > 0 {
-				fmt.Fprintf(table, "  and %s more\n", thousands(more))
+				fmt.Fprintf(table, "  and %s more\n", digits.Group(more))
 			}
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 const (
@@ -121,7 +123,7 @@ func (f *demoFlags) run(cmd *cobra.Command) error {
 
 // greet says what will happen.
 func (f *demoFlags) greet(w io.Writer, s *server) {
-	fmt.Fprintf(w, "dueq demo: %s events, each due at a random time within %v\n", thousands(f.events), f.spread)
+	fmt.Fprintf(w, "dueq demo: %s events, each due at a random time within %v\n", digits.Group(f.events), f.spread)
 	fmt.Fprintf(w, "Redis: %s\n", s.name)
 	if s.embedded != nil {
 		fmt.Fprint(w, "       It keeps nothing: all is in memory, and gone when the demo ends.\n"+

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/digits"
 	"github.com/dueq-io/dueq/internal/envelope"
 )
 
@@ -77,9 +78,9 @@ func writeEvent(w io.Writer, e *dueq.EventInfo) error {
 	when("due", e.Due)
 	when("died", e.DiedAt)
 	when("effect time", e.EffectTime)
-	attempts := thousands(e.Attempts) + " used up"
+	attempts := digits.Group(e.Attempts) + " used up"
 	if e.MaxAttempts > 0 {
-		attempts += " of " + thousands(e.MaxAttempts)
+		attempts += " of " + digits.Group(e.MaxAttempts)
 	}
 	line("attempts", attempts)
 	if e.LastError != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/digits"
 	"github.com/dueq-io/dueq/internal/envelope"
 )
 
@@ -192,7 +193,7 @@ func writeEvents(cmd *cobra.Command, state dueq.State, events []*dueq.EventInfo,
 		case dueq.StateDead:
 			at, text = e.DiedAt, cell(e.LastError, bodyWidth)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", printable(e.ID), moment(at), distance(at, now), e.Attempts, thousands(e.BodySize), text)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s\n", printable(e.ID), moment(at), distance(at, now), e.Attempts, digits.Group(e.BodySize), text)
 	}
 	return table.Flush()
 }

@@ -5,23 +5,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
-)
 
-// thousands writes n with commas.
-func thousands(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
+	"github.com/dueq-io/dueq/internal/digits"
+)
 
 // plural is a number of things.
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return thousands(n) + " " + what + "s"
+	return digits.Group(n) + " " + what + "s"
 }
 
 // rate is a number per second for people.
@@ -29,7 +22,7 @@ func rate(perSecond float64) string {
 	if perSecond > 0 && perSecond < 99.95 {
 		return fmt.Sprintf("%.1f", perSecond)
 	}
-	return thousands(int(perSecond + 0.5))
+	return digits.Group(int(perSecond + 0.5))
 }
 
 // millis is d in milliseconds, to the microsecond.
@@ -74,7 +67,7 @@ func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
 	case d >= 1000*day:
-		return thousands(int(d/day)) + "d"
+		return digits.Group(int(d/day)) + "d"
 	case d >= day:
 		return trimZeros(fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour))
 	case d >= time.Hour:

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/digits"
 	"github.com/dueq-io/dueq/internal/envelope"
 )
 
@@ -169,7 +170,7 @@ func (r *filed) publish(ctx context.Context, q *dueq.Queue, topic string, b batc
 
 // progress is a bar if the size is known.
 func (r *filed) progress(read, size int64) string {
-	done := thousands(r.Published) + " published"
+	done := digits.Group(r.Published) + " published"
 	if size == 0 {
 		return done
 	}
@@ -178,15 +179,15 @@ func (r *filed) progress(read, size int64) string {
 
 // write prints the outcome for people.
 func (r *filed) write(w io.Writer) {
-	fmt.Fprintf(w, "%s published", thousands(r.Published))
+	fmt.Fprintf(w, "%s published", digits.Group(r.Published))
 	if r.Failed > 0 {
-		fmt.Fprintf(w, ", %s not", thousands(r.Failed))
+		fmt.Fprintf(w, ", %s not", digits.Group(r.Failed))
 	}
 	fmt.Fprintln(w)
 	for _, f := range r.Failures {
 		fmt.Fprintf(w, "  line %d: %s\n", f.Line, printable(f.Error))
 	}
 	if more := r.Failed - len(r.Failures); more > 0 {
-		fmt.Fprintf(w, "  and %s more\n", thousands(more))
+		fmt.Fprintf(w, "  and %s more\n", digits.Group(more))
 	}
 }

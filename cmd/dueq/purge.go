@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 // purgeFlags are the flags of the verb purge.
@@ -92,7 +93,7 @@ func (f *purgeFlags) ask(ctx context.Context, cmd *cobra.Command, q *dueq.Queue,
 		n     int
 	}{{dueq.StateScheduled, s.Scheduled}, {dueq.StateReady, s.Ready}, {dueq.StateDead, s.Dead}} {
 		if len(f.states) == 0 || slices.Contains(f.states, string(part.state)) {
-			parts = append(parts, thousands(part.n)+" "+string(part.state))
+			parts = append(parts, digits.Group(part.n)+" "+string(part.state))
 		}
 	}
 	return f.confirm.ask(ctx, cmd, fmt.Sprintf("Forget the events of topic %s: %s?", printable(topic), strings.Join(parts, ", ")))

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 const (
@@ -79,8 +81,8 @@ func (s *summary) writeText(w io.Writer) {
 	if s.Interrupted {
 		fmt.Fprint(w, "Interrupted. ")
 	}
-	fmt.Fprintf(w, "%s events published, %s done in %.1f s:\n\n", thousands(s.Published), thousands(s.Published-s.Open), s.Seconds)
-	line := func(name string, n int, what string) { fmt.Fprintf(w, "  %-10s%9s  %s\n", name, thousands(n), what) }
+	fmt.Fprintf(w, "%s events published, %s done in %.1f s:\n\n", digits.Group(s.Published), digits.Group(s.Published-s.Open), s.Seconds)
+	line := func(name string, n int, what string) { fmt.Fprintf(w, "  %-10s%9s  %s\n", name, digits.Group(n), what) }
 	line("delivered", s.Delivered, "events: a handler succeeded")
 	line("persisted", s.Persisted, fmt.Sprintf("events: failed at all %d attempts, then PersistFn took them", demoAttempts))
 	if s.Open > 0 {
@@ -114,7 +116,7 @@ func (s *summary) writeHistogram(w io.Writer) {
 	}
 	for _, r := range s.Histogram {
 		bar := strings.Repeat("#", (r.Count*barWidth+most-1)/most)
-		line := fmt.Sprintf("  %6v to %-8s%9s  %s", r.From, fmt.Sprint(r.To, " ms"), thousands(r.Count), bar)
+		line := fmt.Sprintf("  %6v to %-8s%9s  %s", r.From, fmt.Sprint(r.To, " ms"), digits.Group(r.Count), bar)
 		fmt.Fprintln(w, strings.TrimRight(line, " "))
 	}
 }
@@ -124,5 +126,5 @@ func progressLine(elapsed time.Duration, events int, c counts) string {
 	finished := c.Delivered + c.Persisted
 	bar := strings.Repeat("#", finished*10/events)
 	return fmt.Sprintf("%6.1f s [%-10s] %s of %s done, %s retried, %s persisted",
-		elapsed.Seconds(), bar, thousands(finished), thousands(events), thousands(c.Retried), thousands(c.Persisted))
+		elapsed.Seconds(), bar, digits.Group(finished), digits.Group(events), digits.Group(c.Retried), digits.Group(c.Persisted))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/digits"
 	"github.com/dueq-io/dueq/internal/envelope"
 )
 
@@ -65,10 +66,10 @@ func writeSessions(cmd *cobra.Command, sessions []dueq.Session) error {
 		}
 		topics := strings.Join(names, ", ")
 		if more := len(s.Topics) + s.MoreTopics - len(names); more > 0 {
-			topics += " and " + thousands(more) + " more"
+			topics += " and " + digits.Group(more) + " more"
 		}
 		fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", cell(s.ID, 40), cell(s.Host, 40), s.PID,
-			distance(s.Started, now), distance(s.LastSeen, now), thousands(s.Held), topics)
+			distance(s.Started, now), distance(s.LastSeen, now), digits.Group(s.Held), topics)
 	}
 	return table.Flush()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/internal/census"
+	"github.com/dueq-io/dueq/internal/digits"
 	"github.com/dueq-io/dueq/internal/envelope"
 )
 
@@ -199,13 +200,13 @@ func (s *sample) write(w io.Writer, namespace string, earlier *sample) error {
 		if !c.OldestDue.IsZero() {
 			oldest = span(max(0, s.at.Sub(c.OldestDue)))
 		}
-		counters := [4]string{thousands(c.Published), thousands(c.Acked), thousands(c.Retried), thousands(c.Buried)}
+		counters := [4]string{digits.Group(c.Published), digits.Group(c.Acked), digits.Group(c.Retried), digits.Group(c.Buried)}
 		if earlier != nil {
 			r := s.rates(i, earlier)
 			counters = [4]string{rate(r.Published), rate(r.Acked), rate(r.Retried), rate(r.Buried)}
 			late = late.Since(earlier.of(topic).Lateness)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t", thousands(c.Scheduled), thousands(c.Ready), thousands(c.Leased), thousands(c.Dead),
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t", digits.Group(c.Scheduled), digits.Group(c.Ready), digits.Group(c.Leased), digits.Group(c.Dead),
 			oldest, quantileCell(late, 0.5), quantileCell(late, 0.99))
 		for _, text := range counters {
 			fmt.Fprintf(table, "%s\t", text)

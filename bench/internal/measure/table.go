@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 // Row is one measurement. What is zero was not measured.
@@ -92,9 +94,9 @@ func PrintTable(w io.Writer, lines [][]string) error {
 }
 
 func (r Row) cells() []string {
-	cells := []string{r.Scenario, r.Variant, Group(r.Events), Human(r.PerSecond), Human(r.Redis), Human(r.Client)}
+	cells := []string{r.Scenario, r.Variant, digits.Group(r.Events), Human(r.PerSecond), Human(r.Redis), Human(r.Client)}
 	if q := r.Lateness; q != nil {
-		cells = append(cells, Human(q.P50), Human(q.P99), Human(q.P999), Human(q.Max), Group(int(q.Early)))
+		cells = append(cells, Human(q.P50), Human(q.P99), Human(q.P999), Human(q.Max), digits.Group(int(q.Early)))
 	} else {
 		cells = append(cells, "-", "-", "-", "-", "-")
 	}
@@ -108,7 +110,7 @@ func (r Row) cells() []string {
 func (f Figure) note() string {
 	text := f.Name + " " + Human(f.Value)
 	if f.Value == math.Trunc(f.Value) {
-		text = f.Name + " " + Group(int(f.Value))
+		text = f.Name + " " + digits.Group(int(f.Value))
 	}
 	if f.Unit != "" {
 		text += " " + f.Unit
@@ -125,24 +127,11 @@ func Human(v float64) string {
 	case a == 0:
 		return "-"
 	case a >= 100:
-		return Group(int(math.Round(v)))
+		return digits.Group(int(math.Round(v)))
 	case a >= 10:
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	case a >= 0.1:
 		return strconv.FormatFloat(v, 'f', 2, 64)
 	}
 	return strconv.FormatFloat(v, 'f', 4, 64)
-}
-
-// Group groups the digits of a whole number: 1,000,000.
-func Group(n int) string {
-	digits := strconv.Itoa(n)
-	sign := ""
-	if n < 0 {
-		sign, digits = "-", digits[1:]
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/dueqhttp/internal/access"
+	"github.com/dueq-io/dueq/internal/digits"
 )
 
 // action does what a form asks for, and says what it has done, and which page
@@ -141,5 +142,5 @@ func events(n int) string {
 	if n == 1 {
 		return "1 event"
 	}
-	return count(n) + " events"
+	return digits.Group(n) + " events"
 }

@@ -2,7 +2,6 @@ package dashboard
 
 // For tests of this package.
 var (
-	Count    = count
 	Rate     = rate
 	Span     = span
 	Relative = relative

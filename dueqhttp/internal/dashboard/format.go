@@ -9,21 +9,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/dueq-io/dueq/internal/digits"
 	"github.com/dueq-io/dueq/internal/envelope"
 )
-
-// count is a number with its thousands set apart.
-func count(n int) string {
-	text := strconv.Itoa(n)
-	sign := ""
-	if n < 0 {
-		sign, text = "−", text[1:]
-	}
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return sign + text
-}
 
 // rate is a number of events a second.
 func rate(perSecond float64) string {
@@ -35,7 +23,7 @@ func rate(perSecond float64) string {
 	case perSecond < 9.95:
 		return strconv.FormatFloat(perSecond, 'f', 1, 64)
 	}
-	return count(int(math.Round(perSecond)))
+	return digits.Group(int(math.Round(perSecond)))
 }
 
 // tick is a number beside an axis.

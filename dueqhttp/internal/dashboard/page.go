@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dueq-io/dueq/dueqhttp/internal/access"
+	"github.com/dueq-io/dueq/internal/digits"
 	"github.com/dueq-io/dueq/internal/envelope"
 )
 
@@ -43,7 +44,7 @@ func (p *page) MayChange() bool { return p.Access == access.Full }
 
 func parseTemplates() map[string]*template.Template {
 	frame := template.Must(template.New("frame.html").Funcs(template.FuncMap{
-		"asset": asset, "count": count, "rate": rate, "tick": tick, "span": span, "bytes": bytesOf,
+		"asset": asset, "count": digits.Group, "rate": rate, "tick": tick, "span": span, "bytes": bytesOf,
 		"stamp": stamp, "iso": envelope.Stamp, "input": inputTime, "relative": relative, "excerpt": excerpt, "link": with,
 	}).ParseFS(templateFiles, "templates/frame.html", "templates/parts.html"))
 	files, err := templateFiles.ReadDir("templates/pages")
