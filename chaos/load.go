@@ -21,10 +21,12 @@ const (
 	mostBatch = 20
 )
 
-// load publishes, cancels and reschedules until ctx ends.
+// load publishes, cancels and reschedules until ctx ends; what has begun by then
+// hears its outcome.
 func (w *worker) load(ctx context.Context) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
+	whole := context.WithoutCancel(ctx)
 	free := make(chan struct{}, mostCalls)
 	tick := time.NewTicker(loadTick)
 	defer tick.Stop()
@@ -47,7 +49,7 @@ func (w *worker) load(ctx context.Context) {
 				return
 			}
 			calls.Go(func() {
-				act(ctx)
+				act(whole)
 				<-free
 			})
 		}
