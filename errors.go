@@ -47,6 +47,8 @@ var (
 	ErrNotFound = bucket.ErrNotFound
 	// ErrLeased says that a handler has the event, so it cannot be changed now.
 	ErrLeased = bucket.ErrLeased
+	// ErrNotDead says that the event that was to be requeued is not dead.
+	ErrNotDead = bucket.ErrNotDead
 
 	// ErrClaimInvalid says that a limit is not from 1 to 500, or a visibility time
 	// not from 100 milliseconds to 24 hours.

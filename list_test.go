@@ -72,6 +72,19 @@ func ExampleQueue_Requeue() {
 	// Output: 1 <nil>
 }
 
+func ExampleQueue_RequeueEvent() {
+	q, closeAll := open(dueq.Options{})
+	defer closeAll()
+	ctx := context.Background()
+	if _, err := q.PublishEvent(ctx, "invoice", nil, time.Now().Add(time.Hour), dueq.WithID("1017")); err != nil {
+		fmt.Println(err)
+		return
+	}
+	err := q.RequeueEvent(ctx, "invoice", "1017", time.Now())
+	fmt.Println(errors.Is(err, dueq.ErrNotDead)) // so it stays scheduled
+	// Output: true
+}
+
 func ExampleQueue_Forecast() {
 	q, closeAll := open(dueq.Options{})
 	defer closeAll()

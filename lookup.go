@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dueq-io/dueq/bucket"
 	"github.com/dueq-io/dueq/inspect"
 	"github.com/dueq-io/dueq/internal/key"
@@ -78,11 +80,25 @@ func (q *Queue) Cancel(ctx context.Context, topic, id string) error {
 // was dead starts anew. Its errors are those of [Queue.Cancel], and
 // [ErrEventInvalid] for the time.
 func (q *Queue) Reschedule(ctx context.Context, topic, id string, effectTime time.Time) error {
+	return q.retime(ctx, "reschedule", topic, id, effectTime, bucket.Reschedule)
+}
+
+// RequeueEvent gives a dead event a new life, due at effectTime; one that is not
+// dead stays as it is. Its error wraps [ErrNotFound], [ErrNotDead],
+// [ErrEventInvalid] for the time, [ErrOutcomeUnknown], or why Redis refused.
+func (q *Queue) RequeueEvent(ctx context.Context, topic, id string, effectTime time.Time) error {
+	return q.retime(ctx, "requeue", topic, id, effectTime, bucket.RequeueOne)
+}
+
+// retime gives an event a new effect time by what move does.
+func (q *Queue) retime(ctx context.Context, verb, topic, id string, effectTime time.Time,
+	move func(context.Context, redis.UniversalClient, *key.Lane, string, int64) error,
+) error {
 	if err := checkTime(effectTime, time.Now()); err != nil {
-		return fmt.Errorf("%w: reschedule id %.80q in topic %.80q: %w", ErrEventInvalid, id, topic, err)
+		return fmt.Errorf("%w: %s id %.80q in topic %.80q: %w", ErrEventInvalid, verb, id, topic, err)
 	}
 	due := millis(effectTime)
-	err := q.find(ctx, topic, id, func(l *key.Lane) error { return bucket.Reschedule(ctx, q.rdb, l, id, due) })
+	err := q.find(ctx, topic, id, func(l *key.Lane) error { return move(ctx, q.rdb, l, id, due) })
 	if err == nil {
 		q.topicMetrics(topic).Rescheduled.Add(1)
 	}

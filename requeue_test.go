@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -77,6 +79,68 @@ func TestRequeue(t *testing.T) {
 			a.end(nil)
 		}
 		eventually(t, "all handled", func() bool { return stats(t, other, topic).Acked == 10+1 })
+		conserved(t, env, topic)
+	})
+}
+
+// One event is requeued if it is dead, and stays as it is if not, wherever it lies.
+func TestRequeueEvent(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		q, st := newQueue(t, env, dueq.Options{Concurrency: 1}), newStage(t)
+		operator := newQueue(t, env, dueq.Options{Partitions: 3, Buckets: 5})
+		subscribe(t, q, topic, st)
+		dead := kill(t, q, st, "no route")
+		leased := publish(t, q, topic, "x", past())
+		held := st.next()
+		pause(t, q)
+		ready := publish(t, q, topic, "x", past())
+		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+		scheduled := publish(t, q, topic, "x", due)
+		refused := func(id, state string) {
+			t.Helper()
+			err := operator.RequeueEvent(t.Context(), topic, id, time.Now())
+			if !errors.Is(err, dueq.ErrNotDead) || !strings.HasSuffix(err.Error(), "is not dead but "+state) {
+				t.Errorf("requeue of what is %s: %v", state, err)
+			}
+		}
+		refused(leased, "leased")
+		refused(ready, "ready")
+		refused(scheduled, "scheduled")
+		if e := get(t, q, topic, scheduled); !e.Due.Equal(due) || !e.EffectTime.Equal(due) {
+			t.Errorf("it was moved to %v", e.Due)
+		}
+		if err := operator.RequeueEvent(t.Context(), topic, "nobody", due); !errors.Is(err, dueq.ErrNotFound) {
+			t.Errorf("no event: %v", err)
+		}
+		if err := operator.RequeueEvent(t.Context(), topic, dead, time.Time{}); !errors.Is(err, dueq.ErrEventInvalid) {
+			t.Errorf("no time: %v", err)
+		}
+
+		// Of many who requeue it at once, one does.
+		const operators = 20
+		errs := make([]error, operators)
+		var all sync.WaitGroup
+		for i := range errs {
+			all.Go(func() {
+				errs[i] = operator.RequeueEvent(t.Context(), topic, dead, due.Add(time.Duration(i)*time.Minute))
+			})
+		}
+		all.Wait()
+		won := slices.Index(errs, nil)
+		for i, err := range errs {
+			if (err == nil) != (i == won) || err != nil && !errors.Is(err, dueq.ErrNotDead) {
+				t.Errorf("operator %d: %v; %d has requeued it", i, err, won)
+			}
+		}
+		e := get(t, q, topic, dead)
+		if want := due.Add(time.Duration(won) * time.Minute); e.State != dueq.StateScheduled || !e.Due.Equal(want) || e.Attempts != 0 || e.LastError != "" {
+			t.Errorf("requeued %+v, want it due %v", e, want)
+		}
+		if n := operator.Metrics().Topics[topic].Rescheduled; n != 1 || stats(t, q, topic).Rescheduled != 1 {
+			t.Errorf("%d counted, want 1; stats %+v", n, stats(t, q, topic))
+		}
+		held.end(nil)
+		awaitGone(t, q, topic, leased)
 		conserved(t, env, topic)
 	})
 }

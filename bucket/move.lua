@@ -1,12 +1,15 @@
--- move: takes an event that nobody holds out of where it lies, and forgets it (cancel) or schedules it anew (reschedule).
+-- move: takes an event that nobody holds out of where it lies, and forgets it (cancel) or schedules it anew (reschedule,
+-- requeue).
 -- KEYS 1 pool  2 ready  3 bell  4 meta  5 stats  6 attempts  7 again  8 dead  9.. buckets in which the id may lie, its home first
 -- ARGV 1 bucket counts as the caller knows them  2 alarm channel  3 id  4 index of the home bucket
 --      5 new due time (ms), or '' to forget the event  6 bucket counts to register before the event may go to its home
--- returns {'ok'}, {'missing'}, {'leased'}
+--      7 '1' to take it from dead only (requeue)
+-- returns {'ok'}, {'missing'}, {'leased'}, or {'alive', where it lies: scheduled, ready or leased} if it had to be dead
 --      or {'counts', the bucket counts in Redis}: nothing was done, learn them and call again
 local pool, ready, bell, meta, stats, attempts, again, dead =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local known, channel, id, index, due, wanted = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local known, channel, id, index, due, wanted, of_dead =
+  ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7] == '1'
 
 local stored = redis.call('HGET', meta, 'buckets') or ''
 if stored ~= known then
@@ -15,6 +18,14 @@ end
 local record = redis.call('HGET', pool, id)
 if not record then
   return { 'missing' }
+end
+if of_dead and not redis.call('ZSCORE', dead, id) then
+  for i = 9, #KEYS do
+    if redis.call('ZSCORE', KEYS[i], id) then
+      return { 'alive', 'scheduled' }
+    end
+  end
+  return { 'alive', redis.call('LPOS', ready, id) and 'ready' or 'leased' }
 end
 
 local taken = 0

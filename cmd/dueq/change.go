@@ -148,7 +148,7 @@ func each(cmd *cobra.Command, output outputFlag, ids []string, done string, chan
 		case err == nil:
 			out.Count++
 			continue
-		case errors.Is(err, dueq.ErrNotFound), errors.Is(err, dueq.ErrLeased), errors.Is(err, errNotDead):
+		case errors.Is(err, dueq.ErrNotFound), errors.Is(err, dueq.ErrLeased), errors.Is(err, dueq.ErrNotDead):
 			out.Failures = append(out.Failures, changeFailure{id, tell(err)})
 			continue
 		}

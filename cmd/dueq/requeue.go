@@ -11,9 +11,6 @@ import (
 	"github.com/dueq-io/dueq"
 )
 
-// errNotDead says that there is nothing to requeue.
-var errNotDead = errors.New("the event is not dead")
-
 // requeueFlags are the flags of the verb requeue.
 type requeueFlags struct {
 	all     bool
@@ -74,7 +71,7 @@ func (f *requeueFlags) run(cmd *cobra.Command, args []string) error {
 			return err
 		}
 		if len(ids) > 0 {
-			return each(cmd, f.output, ids, "requeued", func(id string) error { return requeueOne(ctx, q, topic, id, at) })
+			return each(cmd, f.output, ids, "requeued", func(id string) error { return q.RequeueEvent(ctx, topic, id, at) })
 		}
 		if err := f.ask(ctx, cmd, q, topic, filter); err != nil {
 			return err
@@ -99,18 +96,6 @@ func (f *requeueFlags) check(cmd *cobra.Command, ids int, filtered bool) error {
 		return nil
 	}
 	return f.confirm.check(cmd, f.output)
-}
-
-// requeueOne requeues an event if it is dead.
-func requeueOne(ctx context.Context, q *dueq.Queue, topic, id string, at time.Time) error {
-	e, err := q.Get(ctx, topic, id)
-	if err != nil {
-		return err
-	}
-	if e.State != dueq.StateDead {
-		return fmt.Errorf("%w but %s", errNotDead, e.State)
-	}
-	return q.Reschedule(ctx, topic, id, at)
 }
 
 // ask asks, and says how many events it is about.

@@ -35,6 +35,7 @@ func problemOf(err error) *problem.Problem {
 		{dueq.ErrBodyTooLarge, problem.TooLarge},
 		{dueq.ErrDuplicateID, problem.DuplicateID},
 		{dueq.ErrLeased, problem.Leased},
+		{dueq.ErrNotDead, problem.NotDead},
 		{dueq.ErrNotFound, problem.NoEvent},
 		{dueq.ErrSubscription, problem.SubscribedHere},
 		{dueq.ErrLeaseLost, problem.ReceiptEnded},

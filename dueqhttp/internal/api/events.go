@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -143,7 +144,7 @@ func (a *API) reschedule(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.rescheduleTo(w, r, at)
+	return a.retime(w, r, at, a.q.Reschedule)
 }
 
 // requeueOne gives a dead event a new life.
@@ -152,18 +153,14 @@ func (a *API) requeueOne(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	info, err := a.q.Get(r.Context(), r.PathValue("topic"), r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	if info.State != dueq.StateDead {
-		return problem.NotDead.New("event %q of topic %q is %s", info.ID, info.Topic, info.State)
-	}
-	return a.rescheduleTo(w, r, at)
+	return a.retime(w, r, at, a.q.RequeueEvent)
 }
 
-func (a *API) rescheduleTo(w http.ResponseWriter, r *http.Request, at time.Time) error {
-	if err := a.q.Reschedule(r.Context(), r.PathValue("topic"), r.PathValue("id"), at); err != nil {
+// retime answers with the new effect time of an event.
+func (a *API) retime(w http.ResponseWriter, r *http.Request, at time.Time,
+	move func(ctx context.Context, topic, id string, effectTime time.Time) error,
+) error {
+	if err := move(r.Context(), r.PathValue("topic"), r.PathValue("id"), at); err != nil {
 		return err
 	}
 	return answer(w, http.StatusOK, rescheduled{envelope.Stamp(at)})

@@ -51,10 +51,15 @@ func names(r *http.Request) (topic, id, topicPage, eventPage string) {
 	return topic, id, with("topic", "topic", topic), with("event", "topic", topic, "id", id)
 }
 
-// fire makes an event due; a dead one starts anew.
+// fire makes an event due. One that the form shows as dead starts anew if it still
+// is.
 func (d *dashboard) fire(r *http.Request) (notice, next string, err error) {
 	topic, id, next, _ := names(r)
-	err = d.q.Reschedule(r.Context(), topic, id, time.Now())
+	do := d.q.Reschedule
+	if dueq.State(r.PostFormValue("state")) == dueq.StateDead {
+		do = d.q.RequeueEvent
+	}
+	err = do(r.Context(), topic, id, time.Now())
 	return fmt.Sprintf("Event %s is due now.", id), next, err
 }
 

@@ -87,6 +87,13 @@ func TestRequeue(t *testing.T) {
 	if stats, err := s.q.Stats(t.Context(), "mail"); err != nil || stats.Dead != 1 {
 		t.Errorf("%d dead, want 1; %v", stats.Dead, err)
 	}
+
+	// One that somebody else has requeued meanwhile stays as it is.
+	s.get("topic?topic=mail&state=dead").want(t, http.StatusOK, `name="state" value="dead"`)
+	s.get("event?topic=mail&id=other").want(t, http.StatusOK, `name="state" value="dead"`)
+	s.post("fire", "topic", "mail", "id", "other", "state", "dead").sent(t, "topic?topic=mail", "is due now")
+	s.post("reschedule", "topic", "mail", "id", "other", "in", "1", "unit", "h").sent(t, "event?id=other&topic=mail", "is due in")
+	s.post("fire", "topic", "mail", "id", "other", "state", "dead").want(t, http.StatusConflict, "not dead any more", "but scheduled")
 }
 
 func TestRefusedActions(t *testing.T) {

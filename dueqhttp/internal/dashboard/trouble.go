@@ -47,6 +47,9 @@ func trouble(r *http.Request, err error) (*page, int) {
 	case errors.Is(err, dueq.ErrLeased):
 		title, data.Status = "A handler has it", http.StatusConflict
 		data.Advice = "Nothing was changed. Try again when the handler has returned."
+	case errors.Is(err, dueq.ErrNotDead):
+		title, data.Status = "It is not dead any more", http.StatusConflict
+		data.Advice = "Nothing was changed. Somebody else may have requeued it."
 	case isInput(err):
 		data.Status, data.Advice = http.StatusBadRequest, "Nothing was changed. Go back, and correct the input."
 	case errors.As(err, &tooLarge):
