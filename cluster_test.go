@@ -26,7 +26,7 @@ func clusterQueue(t *testing.T, c *redistest.Cluster, opts dueq.Options) *dueq.Q
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		if err := q.ShutDown(ctx); err != nil && !errors.Is(err, dueq.ErrShutDown) {
 			t.Errorf("ShutDown: %v", err)

@@ -34,7 +34,7 @@ func TestSmoke(t *testing.T) {
 				if e.ID != id || string(e.Body) != "body" {
 					t.Errorf("got %+v", e)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(patience):
 				t.Fatal("not delivered")
 			}
 		}

@@ -144,7 +144,7 @@ func heard(t *testing.T, alarms <-chan *redis.Message) map[string]string {
 			heads[i] = due
 		}
 		return heads
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no alarm")
 	}
 	return nil

@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // aclRules are the rules that the page about Redis quotes, word by word: that for
 // a server, and what a cluster needs besides.

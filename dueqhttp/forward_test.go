@@ -190,7 +190,7 @@ func settled(t *testing.T, q *dueq.Queue, topic, id string) *dueq.EventInfo {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.After(30 * time.Second); ; {
+	for end := time.After(time.Minute); ; {
 		info, err := q.Get(t.Context(), topic, id)
 		if errors.Is(err, dueq.ErrNotFound) {
 			return nil

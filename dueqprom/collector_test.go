@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func newQueue(t *testing.T, rdb redis.UniversalClient, ns string) *dueq.Queue {
 	t.Helper()

@@ -22,7 +22,7 @@ const (
 	session     = "mine"
 	concurrency = 4
 	lease       = 300 * time.Millisecond
-	patience    = 30 * time.Second
+	patience    = time.Minute
 )
 
 // bench is a subscriber without the goroutines that drive it: a test takes

@@ -74,7 +74,7 @@ func (p *process) exit() error {
 // eventually asks for a path until the answer has the status and the text.
 func (s *served) eventually(status int, text, path string) {
 	s.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
 		code, got := s.call("GET", path, "")
 		if code == status && strings.Contains(got, text) {

@@ -90,7 +90,7 @@ func (v *verbs) kill(topic, cause string, events int) {
 	for range events {
 		select {
 		case <-died:
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			v.Fatal("an event does not die")
 		}
 	}
