@@ -22,10 +22,10 @@ func TestClaimLeaseLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			redistest.Each(t, func(t *testing.T, env *redistest.Env) {
-				opts := dueq.Options{Lease: 600 * time.Millisecond, Fallback: 300 * time.Millisecond}
 				rdb := env.NewClient()
 				hook := faultHooked(rdb)
-				first, second := newQueueOn(t, env, rdb, opts), newQueue(t, env, opts)
+				first := newQueueOn(t, env, rdb, dueq.Options{Lease: 600 * time.Millisecond, Fallback: 300 * time.Millisecond})
+				second := newQueue(t, env, dueq.Options{Lease: holds, Fallback: 300 * time.Millisecond})
 				atFirst := consume(t, first)
 				id := publish(t, second, "a", "x", time.Now())
 				lost := claimOne(t, atFirst, time.Hour, id, "x", 1)
@@ -329,7 +329,7 @@ func TestClaimShutDownDeadline(t *testing.T) {
 func TestClaimSuspects(t *testing.T) {
 	t.Parallel()
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
-		q := newQueue(t, env, dueq.Options{Lease: 300 * time.Millisecond})
+		q := newQueue(t, env, dueq.Options{Lease: 3 * time.Second})
 		lane := faultLane(env.Namespace)
 		ids := map[string]int{}
 		worn := publish(t, q, "a", "worn", time.Now(), dueq.WithMaxAttempts(3))

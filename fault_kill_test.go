@@ -68,7 +68,7 @@ func TestKillWorkers(t *testing.T) {
 	env := redistest.Start(t).Env()
 	config := faultConfig{
 		Addr: env.Addr, Namespace: env.Namespace, Topic: "a", MaxAttempts: 100,
-		Lease: 3 * time.Second, Fallback: time.Second, Pause: 8 * time.Millisecond, Concurrency: concurrency,
+		Lease: 10 * time.Second, Fallback: time.Second, Pause: 8 * time.Millisecond, Concurrency: concurrency,
 	}
 	q := newQueue(t, env, dueq.Options{})
 	now := faultTime(t, env.Client)
@@ -129,7 +129,7 @@ func TestKillingEventIsBuried(t *testing.T) {
 	env := redistest.Start(t).Env()
 	config := faultConfig{
 		Addr: env.Addr, Namespace: env.Namespace, Topic: "a", MaxAttempts: attempts, Concurrency: 8,
-		Lease: time.Second, Fallback: 300 * time.Millisecond,
+		Lease: 3 * time.Second, Fallback: 300 * time.Millisecond,
 	}
 	q := newQueue(t, env, dueq.Options{})
 	id := publish(t, q, "a", "die", time.Now())
@@ -179,7 +179,7 @@ func TestTwoProcesses(t *testing.T) {
 	env := redistest.Start(t).Env()
 	config := faultConfig{
 		Addr: env.Addr, Namespace: env.Namespace, Topic: "a", Concurrency: 8,
-		Lease: 10 * time.Second, Pause: time.Millisecond, Timeout: 10 * time.Second,
+		Lease: holds, Pause: time.Millisecond, Timeout: holds,
 	}
 	var workers []*faultWorker
 	for _, config.Name = range []string{"w0", "w1"} {

@@ -66,7 +66,7 @@ func TestHangingHandlersKeepTheirSlots(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		rdb := env.NewClient()
 		hook := faultHooked(rdb)
-		q := newQueueOn(t, env, rdb, dueq.Options{Concurrency: 3, Lease: 900 * time.Millisecond})
+		q := newQueueOn(t, env, rdb, dueq.Options{Concurrency: 3, Lease: 3 * time.Second})
 		hung := newStage(t)
 		got := make(seen, 50)
 		subscribe(t, q, "a", dueq.HandlerFunc(func(ctx context.Context, e *dueq.Event) error {
@@ -131,7 +131,9 @@ func testTakeover(t *testing.T, env *redistest.Env, cut func(*faultHook) func(),
 	}
 	rdb := env.NewClient()
 	hook := faultHooked(rdb)
-	first, second := newQueueOn(t, env, rdb, opts), newQueue(t, env, opts)
+	first := newQueueOn(t, env, rdb, opts)
+	opts.Lease = holds
+	second := newQueue(t, env, opts)
 	atFirst, atSecond := newStage(t), newStage(t)
 	subscribe(t, first, "a", atFirst)
 	id := publish(t, second, "a", "x", time.Now())
@@ -190,7 +192,7 @@ func TestStoppedProcess(t *testing.T) {
 		Lease: time.Second, Fallback: time.Second, Timeout: 10 * time.Second,
 	}
 	w := faultStart(t, config)
-	q := newQueue(t, env, dueq.Options{Lease: time.Second, Fallback: 300 * time.Millisecond})
+	q := newQueue(t, env, dueq.Options{Lease: holds, Fallback: 300 * time.Millisecond})
 	id := publish(t, q, "a", "stop", time.Now())
 	eventually(t, "the process has the event", func() bool { return len(config.faultRuns(t, env.Client)) == 1 })
 	w.signal(syscall.SIGSTOP)
@@ -208,13 +210,13 @@ func TestStoppedProcess(t *testing.T) {
 		t.Errorf("the event is %s", info.State)
 	}
 	for range 20 { // the process works on, and its acks follow the late one
-		publish(t, q, "a", "work", time.Now())
+		publish(t, q, "a", "work", time.Now(), dueq.WithMaxAttempts(1<<20))
 	}
 	eventually(t, "the process works on", func() bool {
 		for {
 			select {
 			case b := <-got.acts:
-				b.end(dueq.RetryAfter(0, errBroken)) // not here: there
+				b.end(dueq.RetryAfter(5*time.Millisecond, errBroken)) // not here: there
 			default:
 				return len(config.faultRuns(t, env.Client)) > 1
 			}
@@ -317,7 +319,7 @@ func TestLostAckReplySparesSuccessor(t *testing.T) {
 			redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 				rdb := env.NewClient()
 				hook := faultHooked(rdb)
-				q := newQueueOn(t, env, rdb, dueq.Options{Lease: time.Second, Fallback: 300 * time.Millisecond})
+				q := newQueueOn(t, env, rdb, dueq.Options{Lease: holds, Fallback: 300 * time.Millisecond})
 				other := newQueue(t, env, dueq.Options{})
 				got := newStage(t)
 				subscribe(t, q, "a", got)
@@ -409,7 +411,7 @@ func TestLostExtendReply(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		rdb := env.NewClient()
 		hook := faultHooked(rdb)
-		q := newQueueOn(t, env, rdb, dueq.Options{Lease: 1500 * time.Millisecond})
+		q := newQueueOn(t, env, rdb, dueq.Options{Lease: 4 * time.Second})
 		other := newQueue(t, env, dueq.Options{Fallback: 300 * time.Millisecond})
 		got := newStage(t)
 		subscribe(t, q, "a", got)

@@ -306,7 +306,7 @@ func TestConnectionsKilledUnderLoad(t *testing.T) {
 	var mu sync.Mutex
 	ran := map[string]int{}
 	for range 2 {
-		q := newQueue(t, env, dueq.Options{Lease: 5 * time.Second, Fallback: 500 * time.Millisecond, Concurrency: 8, MaxAttempts: 100})
+		q := newQueue(t, env, dueq.Options{Lease: holds, Fallback: 500 * time.Millisecond, Concurrency: 8, MaxAttempts: 100})
 		subscribe(t, q, "a", dueq.HandlerFunc(func(_ context.Context, e *dueq.Event) error {
 			mu.Lock()
 			defer mu.Unlock()

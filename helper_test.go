@@ -18,6 +18,10 @@ import (
 // much else to do, too.
 const patience = time.Minute
 
+// holds is a lease that nothing but a dead process loses within a test, however
+// loaded the machine is.
+const holds = time.Minute
+
 var errBroken = errors.New("broken")
 
 // newQueue is a queue with a client of its own, in the test's namespace, shut

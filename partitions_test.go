@@ -15,7 +15,7 @@ func TestPartitionCountsShareLanes(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		const events = 60
 		two := newQueue(t, env, dueq.Options{Partitions: 2})
-		three := newQueue(t, env, dueq.Options{Partitions: 3, Fallback: 100 * time.Millisecond, Lease: 200 * time.Millisecond})
+		three := newQueue(t, env, dueq.Options{Partitions: 3, Fallback: 100 * time.Millisecond, Lease: 5 * time.Second})
 		publishHalf := func() {
 			for range events / 4 {
 				publish(t, two, topic, "x", past())
