@@ -13,6 +13,7 @@ import (
 
 	"github.com/dueq-io/dueq"
 	"github.com/dueq-io/dueq/bench/internal/measure"
+	"github.com/dueq-io/dueq/internal/child"
 )
 
 // shutdownTimeout bounds the end of a queue, and the clearing of a server that
@@ -43,7 +44,10 @@ func (e *env) rig(ctx context.Context, opts dueq.Options) (*rig, error) {
 	at := e.redis
 	if at == nil {
 		var err error
-		if r.server, err = measure.StartRedis(ctx); err != nil {
+		if r.server, err = measure.StartRedis(ctx); errors.Is(err, child.ErrNoRedis) {
+			err = fmt.Errorf("%w; -redis names a server", err)
+		}
+		if err != nil {
 			return nil, err
 		}
 		at = &redis.Options{Addr: r.server.Addr()}

@@ -45,13 +45,16 @@ func beanstalkMissing() string {
 
 func startBeanstalk(ctx context.Context) (*host, error) {
 	args := func(port string) []string { return []string{"-l", "127.0.0.1", "-p", port} }
-	server, err := measure.Start(ctx, "beanstalkd", args, func(_ context.Context, addr string) (string, error) {
+	server, err := measure.Start(ctx, "beanstalkd", args, func(addr string) (int, error) {
 		c, err := beanstalk.Dial("tcp", addr)
 		if err != nil {
-			return "", err
+			return 0, err
 		}
 		stats, err := c.Stats()
-		return stats["pid"], errors.Join(err, c.Close())
+		if err = errors.Join(err, c.Close()); err != nil {
+			return 0, err
+		}
+		return strconv.Atoi(stats["pid"])
 	})
 	if err != nil {
 		return nil, err

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/dueq-io/dueq/internal/child"
 )
 
 var errNoMain = errors.New("redistest: TestMain has to call redistest.Main")
@@ -19,11 +21,11 @@ var errNoMain = errors.New("redistest: TestMain has to call redistest.Main")
 var shared sharedServer
 
 type sharedServer struct {
-	mu       sync.Mutex
-	main     bool // [Main] runs the tests, and stops the server
-	dir      string
-	instance *instance
-	err      error // why there is none
+	mu     sync.Mutex
+	main   bool // [Main] runs the tests, and stops the server
+	dir    string
+	server *child.Server
+	err    error // why there is none
 }
 
 // Main runs the tests of a package that uses [Each], on behalf of its TestMain: it
@@ -71,18 +73,18 @@ func (s *sharedServer) addr() (string, error) {
 	if !s.main {
 		return "", errNoMain
 	}
-	if s.instance == nil && s.err == nil {
+	if s.server == nil && s.err == nil {
 		s.start()
 	}
 	if s.err != nil {
 		return "", s.err
 	}
-	return s.instance.addr(), nil
+	return s.server.Addr(), nil
 }
 
 func (s *sharedServer) start() {
 	if s.dir, s.err = os.MkdirTemp("", "redistest-"); s.err == nil {
-		s.instance, s.err = startInstance(s.dir, "", nil)
+		s.server, s.err = startIn(s.dir, nil)
 	}
 }
 
@@ -91,8 +93,8 @@ func (s *sharedServer) close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.main = false
-	if s.instance != nil {
-		s.instance.stop(syscall.SIGKILL)
+	if s.server != nil {
+		s.server.Stop(syscall.SIGKILL)
 	}
 	if s.dir == "" {
 		return nil

@@ -69,7 +69,7 @@ sentinel failover-timeout %[1]s 5000
 		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 			tb.Fatal(err)
 		}
-		s.addrs = append(s.addrs, start(tb, dir, file, []string{"--sentinel"}).addr)
+		s.addrs = append(s.addrs, start(tb, dir, []string{file, "--sentinel"}).addr)
 	}
 	for _, addr := range s.addrs {
 		rdb := redis.NewSentinelClient(&redis.Options{Addr: addr})

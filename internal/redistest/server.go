@@ -1,13 +1,17 @@
 package redistest
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/dueq-io/dueq/internal/child"
 )
 
 // Server is a real redis-server that belongs to one test or benchmark.
@@ -15,8 +19,8 @@ type Server struct {
 	tb   testing.TB
 	addr string
 
-	mu       sync.Mutex
-	instance *instance
+	mu     sync.Mutex
+	server *child.Server
 }
 
 // Start starts a redis-server on a free loopback port and returns once it
@@ -25,18 +29,29 @@ type Server struct {
 // server is killed when tb ends.
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
-	return start(tb, tb.TempDir(), "", args)
+	return start(tb, tb.TempDir(), args)
 }
 
-func start(tb testing.TB, dir, config string, args []string) *Server {
+func start(tb testing.TB, dir string, args []string) *Server {
 	tb.Helper()
-	in, err := startInstance(dir, config, args)
+	server, err := startIn(dir, args)
 	if err != nil {
 		giveUp(tb, err)
 	}
-	s := &Server{tb: tb, addr: in.addr(), instance: in}
+	s := &Server{tb: tb, addr: server.Addr(), server: server}
 	tb.Cleanup(s.Kill)
 	return s
+}
+
+func startIn(dir string, args []string) (*child.Server, error) {
+	server, err := child.Redis(dir, args...)
+	if err == nil {
+		err = server.Start(context.Background())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("redistest: %w", err)
+	}
+	return server, nil
 }
 
 // Addr is the server's host:port. It stays the same over [Server.Restart].
@@ -64,7 +79,7 @@ func (s *Server) Restart() {
 	s.tb.Helper()
 	s.Stop()
 	s.mu.Lock()
-	err := s.instance.start()
+	err := s.server.Start(context.Background())
 	s.mu.Unlock()
 	if err != nil {
 		s.tb.Fatal(err)
@@ -74,7 +89,7 @@ func (s *Server) Restart() {
 func (s *Server) end(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.instance.stop(sig)
+	s.server.Stop(sig)
 }
 
 func newClient(tb testing.TB, addr string) *redis.Client {
@@ -96,8 +111,8 @@ func closeAtEnd(tb testing.TB, rdb redis.UniversalClient) {
 // none is required.
 func giveUp(tb testing.TB, err error) {
 	tb.Helper()
-	if errors.Is(err, errNoServer) && os.Getenv("REQUIRE_REDIS") != "1" {
-		tb.Skipf("%v (scripts/need redis-server installs one)", err)
+	if errors.Is(err, child.ErrNoRedis) && os.Getenv("REQUIRE_REDIS") != "1" {
+		tb.Skipf("%v", err)
 	}
 	tb.Fatal(err)
 }

@@ -53,7 +53,11 @@ func (m *Meter) Close() error { return m.rdb.Close() }
 
 // Info is a section of the server's INFO by field.
 func (m *Meter) Info(ctx context.Context, section string) (map[string]string, error) {
-	return readInfo(ctx, m.rdb, section)
+	text, err := m.rdb.Info(ctx, section).Result()
+	if err != nil {
+		return nil, fmt.Errorf("info %s: %w", section, err)
+	}
+	return parseInfo(text), nil
 }
 
 func (m *Meter) read(ctx context.Context) (reading, error) {
@@ -133,14 +137,6 @@ func callsOf(stats map[string]string, commands ...string) int64 {
 		}
 	}
 	return sum
-}
-
-func readInfo(ctx context.Context, rdb *redis.Client, section string) (map[string]string, error) {
-	text, err := rdb.Info(ctx, section).Result()
-	if err != nil {
-		return nil, fmt.Errorf("info %s: %w", section, err)
-	}
-	return parseInfo(text), nil
 }
 
 func parseInfo(text string) map[string]string {

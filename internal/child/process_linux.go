@@ -1,4 +1,4 @@
-package redistest
+package child
 
 import (
 	"os/exec"
@@ -7,5 +7,8 @@ import (
 
 // dieWithParent has the kernel kill cmd when the thread that started it ends.
 func dieWithParent(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 }
