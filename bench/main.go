@@ -7,18 +7,14 @@ package main
 
 import (
 	"context"
-	"os"
-	"os/signal"
-	"syscall"
+	"io"
 
-	"github.com/redis/go-redis/v9/logging"
-
+	"github.com/dueq-io/dueq/bench/internal/measure"
 	"github.com/dueq-io/dueq/bench/load"
 )
 
 func main() {
-	logging.Disable() // the client's own lines: what matters comes back as an error
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(load.Run(ctx, "bench", os.Args[1:], os.Stdout, os.Stderr))
+	measure.Main(func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+		return load.Run(ctx, "bench", args, stdout, stderr)
+	})
 }

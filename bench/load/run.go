@@ -12,12 +12,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
-)
 
-const (
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
+	"github.com/dueq-io/dueq/bench/internal/measure"
 )
 
 // settings are the flags.
@@ -38,25 +34,12 @@ type settings struct {
 func Run(ctx context.Context, name string, args []string, stdout, stderr io.Writer) int {
 	var s settings
 	chosen, err := parse(name, args, &s, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
+	if err == nil {
+		e := &env{settings: s, progress: stderr}
+		err = e.runAll(ctx, chosen)
+		err = errors.Join(err, e.report(stdout))
 	}
-	if err != nil {
-		fmt.Fprintf(stderr, "%s: %v\n", name, err)
-		return exitUsage
-	}
-	e := &env{settings: s, progress: stderr}
-	err = e.runAll(ctx, chosen)
-	err = errors.Join(err, e.report(stdout))
-	if ctx.Err() != nil {
-		fmt.Fprintf(stderr, "%s: interrupted\n", name)
-		return exitInterrupted
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "%s: %v\n", name, err)
-		return exitFailed
-	}
-	return 0
+	return measure.ExitCode(ctx, name, err, stderr)
 }
 
 func parse(name string, args []string, s *settings, stderr io.Writer) ([]entry, error) {
@@ -76,13 +59,18 @@ func parse(name string, args []string, s *settings, stderr io.Writer) ([]entry, 
 		usage(f, stderr)
 		return nil, err
 	}
-	if err == nil && s.n < 0 {
+	var chosen []entry
+	switch {
+	case err != nil:
+	case s.n < 0:
 		err = fmt.Errorf("-n is %d", s.n)
+	default:
+		chosen, err = choose(f.Args())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w (-h shows how to call it)", err)
+		return nil, measure.UsageError{Err: err}
 	}
-	return choose(f.Args())
+	return chosen, nil
 }
 
 // setRedis takes the address of a server.

@@ -50,7 +50,7 @@ func choose(names []string) ([]entry, error) {
 		delete(wanted, s.name)
 	}
 	for name := range wanted {
-		return nil, fmt.Errorf("no scenario %q (-h lists them)", name)
+		return nil, fmt.Errorf("no scenario %q", name)
 	}
 	return chosen, nil
 }

@@ -61,7 +61,7 @@ func runChild(ctx context.Context, text string, stdout, stderr io.Writer) int {
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)
-		return exitFailed
+		return 1
 	}
 	return 0
 }

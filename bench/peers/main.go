@@ -11,26 +11,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
-	"github.com/redis/go-redis/v9/logging"
+	"github.com/dueq-io/dueq/bench/internal/measure"
 )
 
-const (
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
-)
-
-func main() {
-	logging.Disable() // the client's own lines: what matters comes back as an error
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
-}
+func main() { measure.Main(run) }
 
 // settings are the flags, and what they choose.
 type settings struct {
@@ -47,25 +33,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return runChild(ctx, args[1], stdout, stderr)
 	}
 	s, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
+	if err == nil {
+		c := newComparison(s, stderr)
+		err = c.measureAll(ctx)
+		err = errors.Join(err, c.print(stdout))
 	}
-	if err != nil {
-		fmt.Fprintln(stderr, "peers:", err)
-		return exitUsage
-	}
-	c := newComparison(s, stderr)
-	err = c.measureAll(ctx)
-	err = errors.Join(err, c.print(stdout))
-	if ctx.Err() != nil {
-		fmt.Fprintln(stderr, "peers: interrupted")
-		return exitInterrupted
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "peers:", err)
-		return exitFailed
-	}
-	return 0
+	return measure.ExitCode(ctx, "peers", err, stderr)
 }
 
 func parse(args []string, stderr io.Writer) (settings, error) {
@@ -99,7 +72,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 		}
 	}
 	if err != nil {
-		return s, fmt.Errorf("%w (-h shows how to call it)", err)
+		return s, measure.UsageError{Err: err}
 	}
 	return s, nil
 }

@@ -24,7 +24,7 @@ func TestBench(t *testing.T) {
 func TestBenchUsage(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := run(t.Context(), nil, "bench", "nonsense")
-	if code != 2 || stdout != "" || stderr != "dueq bench: no scenario \"nonsense\" (-h lists them)\n" {
+	if code != 2 || stdout != "" || stderr != "dueq bench: no scenario \"nonsense\" (-h shows how to call it)\n" {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	code, stdout, stderr = run(t.Context(), nil, "bench", "-o", "xml")
