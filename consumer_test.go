@@ -200,12 +200,12 @@ func TestClaimExtend(t *testing.T) {
 		q := newQueue(t, env, dueq.Options{})
 		c := consume(t, q)
 		publish(t, q, "a", "x", time.Now())
-		first := claim(t, c, 1, 300*time.Millisecond)[0]
+		first := claim(t, c, 1, 2*time.Second)[0]
 		if err := first.Extend(time.Hour); err != nil {
 			t.Fatal(err)
 		}
 		publish(t, q, "a", "y", time.Now())
-		second := claim(t, c, 1, 400*time.Millisecond)[0]
+		second := claim(t, c, 1, 2500*time.Millisecond)[0]
 		<-second.Done()
 		if err := first.Ack(t.Context()); err != nil {
 			t.Errorf("Ack of what was extended: %v", err)

@@ -129,7 +129,7 @@ func TestRevivedEventRunsAllHandlers(t *testing.T) {
 // not run again.
 func TestTimeoutBetweenHandlers(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
-		q := newQueue(t, env, dueq.Options{HandlerTimeout: 200 * time.Millisecond, Backoff: noPause})
+		q := newQueue(t, env, dueq.Options{HandlerTimeout: time.Second, Backoff: noPause})
 		a, b := newStage(t), newStage(t)
 		subscribe(t, q, topic, a, b)
 		id := publish(t, q, topic, "x", past())

@@ -78,7 +78,7 @@ func TestIdle(t *testing.T) {
 	publish(t, other, fmt.Sprint("topic", topics/2), "soon", due)
 	late := receive(t, ran).Sub(due)
 	t.Logf("an event due in 3 ms was handled %v late", late)
-	if late > 500*time.Millisecond {
+	if late > 20*time.Second { // a signal that is lost costs an hour here
 		t.Errorf("an event due in 3 ms was handled %v late", late)
 	}
 }

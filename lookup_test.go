@@ -115,7 +115,7 @@ func TestRescheduleLater(t *testing.T) {
 		q := newQueue(t, env, dueq.Options{Fallback: time.Hour})
 		st := newStage(t)
 		subscribe(t, q, topic, st)
-		soon := time.Now().Add(time.Second)
+		soon := time.Now().Add(3 * time.Second) // long enough to be rescheduled before
 		id := publish(t, q, topic, "x", soon)
 		due := soon.Add(200 * time.Millisecond)
 		reschedule(t, q, id, due)
@@ -237,7 +237,7 @@ func TestStats(t *testing.T) {
 			t.Helper()
 			eventually(t, what, func() bool {
 				s := stats(t, q, topic)
-				want.OldestDue = s.OldestDue // looked at in TestOldestDue
+				want.OldestDue, want.Lateness = s.OldestDue, s.Lateness // which other tests look at
 				return s == want
 			})
 			conserved(t, env, topic)

@@ -109,7 +109,7 @@ func TestNoReplica(t *testing.T) {
 // On a cluster each event's own master waits.
 func TestReplicasOfCluster(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3, "--cluster-node-timeout", "1000")
+	cluster := redistest.StartCluster(t, 3)
 	opts := dueq.Options{Partitions: 4, Replicas: 1}
 	hour := time.Now().Add(time.Hour)
 	q := clusterQueue(t, cluster, opts)

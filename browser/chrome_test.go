@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/dueq-io/dueq/internal/redistest"
 )
 
 // patience is how long a test waits for what must happen.
@@ -132,21 +135,17 @@ func (b *tab) hear(m chromedp.ConsoleMessage) {
 	}
 }
 
-// expectErrors forgets those errors so far that contain text; there must be some.
+// expectErrors forgets those errors so far that contain text; there must be some, or
+// come yet.
 func (b *tab) expectErrors(text string) {
 	b.t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var others []string
-	for _, e := range b.errors {
-		if !strings.Contains(e, text) {
-			others = append(others, e)
-		}
-	}
-	if len(others) == len(b.errors) {
-		b.t.Errorf("no error on the console contains %q", text)
-	}
-	b.errors = others
+	redistest.Eventually(b.t, "an error on the console that contains "+text, func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		before := len(b.errors)
+		b.errors = slices.DeleteFunc(b.errors, func(e string) bool { return strings.Contains(e, text) })
+		return len(b.errors) < before
+	})
 }
 
 // do has the browser do something.

@@ -216,7 +216,7 @@ func TestDemoServerDies(t *testing.T) {
 		if strings.Contains(text, "of 200 done") {
 			s.Kill()
 		}
-	}, "--events", "200", "--spread", "3s", "--patience", "1ms")
+	}, "--events", "200", "--spread", "5s", "--patience", "1ms")
 	if got.Early != 0 || got.Interrupted || got.Delivered+got.Persisted+got.Open != got.Published {
 		t.Errorf("got %+v, want counts that add up", got)
 	}

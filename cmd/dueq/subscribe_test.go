@@ -185,12 +185,12 @@ func TestSubscribeExecTimeout(t *testing.T) {
 	pids := filepath.Join(t.TempDir(), "pids")
 	id := due(t, q, "a", "x")
 	cmd := "trap '' TERM; echo before >&2; sleep 300 & echo $! >>" + pids + "; echo $$ >>" + pids + "; wait; wait"
-	code, _, stderr := run(t.Context(), nil, append([]string{"subscribe", "a", "--count", "1", "--exec", cmd, "--timeout", "200ms"}, flags...)...)
+	code, _, stderr := run(t.Context(), nil, append([]string{"subscribe", "a", "--count", "1", "--exec", cmd, "--timeout", "3s"}, flags...)...)
 	if code != 0 {
 		t.Errorf("exit code %d, stderr %q", code, stderr)
 	}
 	info, err := q.Get(t.Context(), "a", id)
-	if want := "handler timed out after 200ms: the command was stopped: handler timed out: before"; err != nil || info.LastError != want {
+	if want := "handler timed out after 3s: the command was stopped: handler timed out: before"; err != nil || info.LastError != want {
 		t.Errorf("%+v, %v; want %s", info, err, want)
 	}
 	text, err := os.ReadFile(pids)

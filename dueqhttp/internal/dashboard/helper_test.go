@@ -25,7 +25,7 @@ const (
 	readToken = "read-0123456789abcdef"
 )
 
-// site is a dashboard of a queue on a miniredis.
+// site is a dashboard of a queue, mostly on a miniredis.
 type site struct {
 	t   *testing.T
 	q   *dueq.Queue
@@ -35,7 +35,11 @@ type site struct {
 
 func newSite(t *testing.T, opts dashboard.Options) *site {
 	t.Helper()
-	env := redistest.Mini(t)
+	return newSiteOn(t, redistest.Mini(t), opts)
+}
+
+func newSiteOn(t *testing.T, env *redistest.Env, opts dashboard.Options) *site {
+	t.Helper()
 	s := &site{t: t, env: env, q: newQueue(t, env)}
 	s.h = dashboard.New(s.q, opts)
 	return s
