@@ -194,6 +194,31 @@ dueq_topics_omitted 1
 	})
 }
 
+// A topic that cannot be read is missing, and is counted; the others are there.
+func TestDepthsWithoutOne(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		q := newQueue(t, env.NewClient(), env.Namespace)
+		for _, topic := range []string{"a", "b", "c"} {
+			publish(t, q, topic, time.Hour)
+		}
+		if err := env.Client.Set(t.Context(), "{"+env.Namespace+":b}:dead", "no sorted set", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		text := gather(t, register(t, q, dueqprom.Options{Depths: true}))
+		for _, line := range []string{
+			`dueq_topic_events{state="scheduled",topic="a"} 1`, `dueq_topic_events{state="scheduled",topic="c"} 1`,
+			"dueq_up 0", "dueq_scrape_errors_total 1",
+		} {
+			if !strings.Contains(text, line+"\n") {
+				t.Errorf("no line %s in\n%s", line, text)
+			}
+		}
+		if strings.Contains(text, `dueq_topic_events{state="scheduled",topic="b"}`) {
+			t.Errorf("the depth of what cannot be read:\n%s", text)
+		}
+	})
+}
+
 // Without Redis a scrape still has what the process has counted.
 func TestScrapeWithoutRedis(t *testing.T) {
 	t.Parallel()

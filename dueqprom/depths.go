@@ -2,17 +2,14 @@ package dueqprom
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/census"
 )
-
-// readers is how many topics are read at a time.
-const readers = 8
 
 // depths reads at each scrape what lies in Redis.
 type depths struct {
@@ -81,7 +78,8 @@ func (d *depths) collectTopics(ctx context.Context, to chan<- prometheus.Metric)
 			return
 		}
 		listed <- topics
-		d.read(ctx, topics[:min(len(topics), d.opts.MaxTopics)], read)
+		topics = topics[:min(len(topics), d.opts.MaxTopics)]
+		census.Each(ctx, d.q, topics, func(i int, stats dueq.Stats, err error) { read <- depth{topics[i], stats, err} })
 	}()
 	left := 0
 	select {
@@ -107,25 +105,6 @@ func (d *depths) collectTopics(ctx context.Context, to chan<- prometheus.Metric)
 		}
 	}
 	return failed
-}
-
-// read reads topics, some at a time.
-func (d *depths) read(ctx context.Context, topics []string, to chan<- depth) {
-	names := make(chan string)
-	var wg sync.WaitGroup
-	for range min(readers, len(topics)) {
-		wg.Go(func() {
-			for name := range names {
-				stats, err := d.q.Stats(ctx, name)
-				to <- depth{name, stats, err}
-			}
-		})
-	}
-	for _, name := range topics {
-		names <- name
-	}
-	close(names)
-	wg.Wait()
 }
 
 func (d *depths) send(to chan<- prometheus.Metric, t depth) {

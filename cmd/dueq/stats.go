@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -17,7 +18,11 @@ import (
 	"github.com/dueq-io/dueq/internal/envelope"
 )
 
-const minInterval, maxInterval = 100 * time.Millisecond, time.Hour
+const (
+	minInterval, maxInterval = 100 * time.Millisecond, time.Hour
+
+	columns = 11 // of the table, before the topic
+)
 
 // statsFlags are the flags of the verb stats.
 type statsFlags struct {
@@ -45,6 +50,10 @@ func newStats() *cobra.Command {
              all processes add to every few seconds; with --watch, since the last count
   PUBLISHED, ACKED, RETRIED, BURIED
              counted since the topic began; with --watch, per second
+
+A topic that cannot be counted, while others can, has dashes and the reason in the
+table, and in JSON error instead of numbers; the exit code is then 1. With --watch it
+may be counted the next time.
 
 With --watch it counts again every --interval until it is interrupted. JSON is one
 object, with --watch one object per line and interval; the rates there are of all
@@ -89,9 +98,11 @@ func (f *statsFlags) run(cmd *cobra.Command, topics []string) error {
 			return err
 		}
 		if f.output == "json" {
-			return printJSON(cmd.OutOrStdout(), counted{Topics: sample.stats(nil)})
+			err = printJSON(cmd.OutOrStdout(), counted{Topics: sample.stats(nil)})
+		} else {
+			err = sample.write(cmd.OutOrStdout(), namespace(cmd), nil)
 		}
-		return sample.write(cmd.OutOrStdout(), namespace(cmd), nil)
+		return errors.Join(err, sample.incomplete())
 	})
 }
 
@@ -144,18 +155,18 @@ type counted struct {
 // topicStats are a topic's stats, with what was counted per second since the
 // last time.
 type topicStats struct {
-	envelope.Stats
+	envelope.Counted
 	Rates *rates `json:"rates,omitempty"`
 }
 
 // sample is what was counted at some moment.
 type sample struct {
 	at     time.Time
-	topics []string
-	counts []dueq.Stats
+	topics []census.Topic
 }
 
-// count counts the events of the topics, or of all that there are now.
+// count counts the events of the topics, or of all that there are now. It fails if
+// none of them can be counted.
 func count(ctx context.Context, q *dueq.Queue, topics []string) (*sample, error) {
 	if len(topics) == 0 {
 		var err error
@@ -163,16 +174,42 @@ func count(ctx context.Context, q *dueq.Queue, topics []string) (*sample, error)
 			return nil, err
 		}
 	}
-	at := time.Now()
-	counts, err := census.Count(ctx, q, topics)
-	return &sample{at, topics, counts}, err
+	s := &sample{at: time.Now()}
+	s.topics = census.Count(ctx, q, topics)
+	if n := len(s.topics); n > 0 && s.missing() == n {
+		return nil, s.topics[0].Err
+	}
+	return s, nil
+}
+
+// missing is how many topics could not be counted.
+func (s *sample) missing() int {
+	n := 0
+	for _, t := range s.topics {
+		if t.Err != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// incomplete is an error unless all topics could be counted.
+func (s *sample) incomplete() error {
+	if n := s.missing(); n > 0 {
+		return fmt.Errorf("%d of %s could not be counted", n, plural(len(s.topics), "topic"))
+	}
+	return nil
 }
 
 // stats are the sample in JSON; with rates if there is an earlier one.
 func (s *sample) stats(earlier *sample) []topicStats {
 	list := make([]topicStats, len(s.topics))
-	for i, topic := range s.topics {
-		list[i].Stats = envelope.NewStats(topic, &s.counts[i])
+	for i, t := range s.topics {
+		if t.Err != nil {
+			list[i].Counted = envelope.NewCounted(t.Name, nil, tell(t.Err))
+			continue
+		}
+		list[i].Counted = envelope.NewCounted(t.Name, &t.Stats, "")
 		if earlier != nil {
 			list[i].Rates = s.rates(i, earlier)
 		}
@@ -194,17 +231,23 @@ func (s *sample) write(w io.Writer, namespace string, earlier *sample) error {
 	} else {
 		fmt.Fprint(table, "PUBLISHED/S\tACKED/S\tRETRIED/S\tBURIED/S\t  TOPIC\n")
 	}
-	for i, topic := range s.topics {
-		c := &s.counts[i]
+	for i, t := range s.topics {
+		if t.Err != nil {
+			fmt.Fprintf(table, "%s  %s (not counted: %s)\n", strings.Repeat("-\t", columns), printable(t.Name), printable(tell(t.Err)))
+			continue
+		}
+		c := &t.Stats
 		oldest, late := "-", c.Lateness
 		if !c.OldestDue.IsZero() {
 			oldest = span(max(0, s.at.Sub(c.OldestDue)))
 		}
 		counters := [4]string{digits.Group(c.Published), digits.Group(c.Acked), digits.Group(c.Retried), digits.Group(c.Buried)}
 		if earlier != nil {
-			r := s.rates(i, earlier)
-			counters = [4]string{rate(r.Published), rate(r.Acked), rate(r.Retried), rate(r.Buried)}
-			late = late.Since(earlier.of(topic).Lateness)
+			counters, late = [4]string{"-", "-", "-", "-"}, dueq.Histogram{}
+			if r := s.rates(i, earlier); r != nil {
+				counters = [4]string{rate(r.Published), rate(r.Acked), rate(r.Retried), rate(r.Buried)}
+				late = c.Lateness.Since(earlier.of(t.Name).Stats.Lateness)
+			}
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t", digits.Group(c.Scheduled), digits.Group(c.Ready), digits.Group(c.Leased), digits.Group(c.Dead),
 			oldest, quantileCell(late, 0.5), quantileCell(late, 0.99))
@@ -215,7 +258,7 @@ func (s *sample) write(w io.Writer, namespace string, earlier *sample) error {
 		if c.Paused {
 			paused = " (paused)"
 		}
-		fmt.Fprintf(table, "  %s%s\n", printable(topic), paused)
+		fmt.Fprintf(table, "  %s%s\n", printable(t.Name), paused)
 	}
 	return table.Flush()
 }
@@ -227,12 +270,12 @@ func quantileCell(h dueq.Histogram, p float64) string {
 	return short(millis(h.Quantile(p)))
 }
 
-// of are the topic's counts, or none if it was not there.
-func (s *sample) of(topic string) dueq.Stats {
-	for i, name := range s.topics {
-		if name == topic {
-			return s.counts[i]
+// of is what was counted of a topic: nothing if it was not there.
+func (s *sample) of(topic string) census.Topic {
+	for _, t := range s.topics {
+		if t.Name == topic {
+			return t
 		}
 	}
-	return dueq.Stats{}
+	return census.Topic{Name: topic}
 }

@@ -23,9 +23,14 @@ type rates struct {
 	Rescheduled float64 `json:"rescheduled"`
 }
 
-// rates are what the i-th topic has counted per second since an earlier sample.
+// rates are what the i-th topic has counted per second since an earlier sample, or
+// nil if that could not count it.
 func (s *sample) rates(i int, earlier *sample) *rates {
-	now, then := s.counts[i], earlier.of(s.topics[i])
+	before := earlier.of(s.topics[i].Name)
+	if before.Err != nil {
+		return nil
+	}
+	now, then := s.topics[i].Stats, before.Stats
 	seconds := max(s.at.Sub(earlier.at), time.Millisecond).Seconds()
 	perSecond := func(now, then int) float64 { return float64(max(0, now-then)) / seconds }
 	return &rates{

@@ -15,6 +15,23 @@ type Stats struct {
 	Counters  Counters `json:"counters"`
 }
 
+// Counted is a topic's stats, or why it could not be counted.
+type Counted struct {
+	Topic string `json:"topic"`
+	Error string `json:"error,omitempty"`
+	*Stats
+}
+
+// NewCounted is a topic's stats in JSON; a problem that is not "" is in their place.
+func NewCounted(topic string, s *dueq.Stats, problem string) Counted {
+	c := Counted{Topic: topic, Error: problem}
+	if problem == "" {
+		stats := NewStats(topic, s)
+		c.Stats = &stats
+	}
+	return c
+}
+
 // Lateness tells how long after their time deliveries began.
 type Lateness struct {
 	Deliveries int     `json:"deliveries"`

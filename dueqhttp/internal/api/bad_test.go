@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/zap"
+
 	"github.com/dueq-io/dueq/dueqhttp/internal/api"
+	"github.com/dueq-io/dueq/internal/redistest"
 )
 
 // Whatever is wrong with a call: the status and the kind of problem are right, and
@@ -185,6 +188,36 @@ func TestRedisDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want(200, nil, "GET", "/v1/topics", "")
+}
+
+// One topic that cannot be counted has the reason in the place of its numbers, and
+// the others have theirs.
+func TestStatsWithoutOne(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		s := newService(t, env)
+		for i := range 3 {
+			s.want(201, nil, "POST", fmt.Sprintf("/v1/topics/t%d/events", i), `{"in": "1h"}`)
+		}
+		if err := env.Client.Set(t.Context(), "{"+env.Namespace+":t1}:dead", "no sorted set", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		var all struct{ Topics []map[string]any }
+		s.want(200, &all, "GET", "/v1/stats", "")
+		if len(all.Topics) != 3 {
+			t.Fatalf("%+v", all)
+		}
+		for i, topic := range all.Topics {
+			why, _ := topic["error"].(string)
+			if topic["topic"] != fmt.Sprint("t", i) || strings.Contains(why, "Redis") != (i == 1) || (topic["scheduled"] == 1.0) != (i != 1) || i == 1 && len(topic) != 2 {
+				t.Errorf("%+v", topic)
+			}
+		}
+		if logged := s.log.FilterMessage("topic not counted").FilterField(zap.String("topic", "t1")); logged.Len() != 1 {
+			t.Errorf("logged %+v", s.log.All())
+		}
+		s.refused(503, "redis-down", "GET", "/v1/topics/t1/stats", "")
+	})
 }
 
 // What the service shows of a topic and itself.

@@ -1,16 +1,23 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/dueq-io/dueq/internal/census"
 	"github.com/dueq-io/dueq/internal/envelope"
 )
 
-// maxForecast is the most times of a forecast.
-const maxForecast = 100
+const (
+	// maxForecast is the most times of a forecast.
+	maxForecast = 100
+	// countTimeout is how long the topics that can be counted wait for the others.
+	countTimeout = 10 * time.Second
+)
 
 // topicNames are the namespace's topics.
 type topicNames struct {
@@ -47,10 +54,11 @@ func (a *API) stats(w http.ResponseWriter, r *http.Request) error {
 
 // statsOfAll counts the events of all topics.
 type statsOfAll struct {
-	Topics []envelope.Stats `json:"topics"`
+	Topics []envelope.Counted `json:"topics"`
 }
 
-// allStats counts each topic's events.
+// allStats counts each topic's events. One that cannot be counted does not keep the
+// others back.
 func (a *API) allStats(w http.ResponseWriter, r *http.Request) error {
 	if _, err := newQuery(r); err != nil {
 		return err
@@ -59,13 +67,20 @@ func (a *API) allStats(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	counts, err := census.Count(r.Context(), a.q, names)
-	if err != nil {
-		return err
+	ctx, cancel := context.WithTimeout(r.Context(), countTimeout)
+	defer cancel()
+	all := statsOfAll{Topics: make([]envelope.Counted, len(names))}
+	for i, t := range census.Count(ctx, a.q, names) {
+		why := ""
+		if t.Err != nil {
+			why = problemOf(t.Err).Detail
+			a.opts.Logger.Warn("topic not counted", zap.String("topic", t.Name), zap.Error(t.Err),
+				zap.String("request_id", w.Header().Get("X-Request-Id")))
+		}
+		all.Topics[i] = envelope.NewCounted(t.Name, &t.Stats, why)
 	}
-	all := statsOfAll{Topics: make([]envelope.Stats, len(names))}
-	for i, name := range names {
-		all.Topics[i] = envelope.NewStats(name, &counts[i])
+	if gone(r) {
+		return context.Cause(r.Context())
 	}
 	allow(w, callTimeout)
 	return answer(w, http.StatusOK, all)

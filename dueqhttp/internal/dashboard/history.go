@@ -62,6 +62,9 @@ func (h *history) add(at time.Time, stats dueq.Stats) []point {
 	return h.points
 }
 
+// restart has the next sample be compared with none before.
+func (h *history) restart() { h.last = time.Time{} }
+
 // now is what happened between the two latest samples of a history.
 func now(points []point) point {
 	if len(points) == 0 {

@@ -254,16 +254,40 @@ func TestRedisDown(t *testing.T) {
 	s.get("event?topic=orders&id=a").want(t, http.StatusOK)
 }
 
-// One topic that cannot be counted leaves the pages of the others.
+// One topic that cannot be counted leaves the others as they are: it is shown with
+// the reason, and the sums say that they are without it.
 func TestBrokenTopic(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, dashboard.Options{})
-	s.publish("orders", "a", "x", time.Hour)
-	s.publish("broken", "b", "x", time.Hour)
+	s := newSite(t, dashboard.Options{Every: time.Millisecond})
+	for i := range 3 {
+		s.publish("orders", fmt.Sprint("a", i), "x", time.Hour)
+	}
+	events := make([]dueq.NewEvent, 500)
+	for i := range events {
+		events[i] = dueq.NewEvent{EffectTime: time.Now().Add(time.Hour)}
+	}
+	if _, err := s.q.PublishEvents(t.Context(), "broken", events); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.env.Mini.Set("{"+s.env.Namespace+":broken}:ready", "not a list"); err != nil {
 		t.Fatal(err)
 	}
-	s.get("").want(t, http.StatusBadGateway, "broken")
-	s.get("topic?topic=broken").want(t, http.StatusBadGateway)
-	s.get("topic?topic=orders").want(t, http.StatusOK, `href="event?id=a&amp;topic=orders"`)
+	page := s.get("")
+	page.want(t, http.StatusOK, `>broken</a> <span class="chip dead">not counted</span>`, `<td class="why" colspan="7">`, "WRONGTYPE",
+		"1 of 2 topics could not be counted: the sums are without it.", `<dt>Scheduled</dt><dd>3</dd>`, `data-label="Scheduled">3</td>`)
+	if n := strings.Count(page.text, `class="why"`); n != 1 {
+		t.Errorf("%d topics are not counted", n)
+	}
+	s.get("?sort=scheduled").want(t, http.StatusOK, "not counted")
+	s.get("topic?topic=broken").want(t, http.StatusBadGateway, "WRONGTYPE")
+	s.get("topic?topic=orders").want(t, http.StatusOK, `href="event?id=a0&amp;topic=orders"`)
+
+	// When it is back, the sums jump, but nothing was published.
+	s.env.Mini.Del("{" + s.env.Namespace + ":broken}:ready")
+	s.eventually("it is counted", func() bool {
+		page = s.get("")
+		return !strings.Contains(page.text, "not counted")
+	})
+	page.want(t, http.StatusOK, `<dt>Scheduled</dt><dd>503</dd>`, `published <b>0</b>`)
+	page.lacks(t, "could not be counted")
 }

@@ -29,19 +29,22 @@ type sampler struct {
 	latest    *overview
 	err       error
 	histories map[string]*history
+	missing   []string // topics that the latest could not count
 }
 
 // overview is what all topics look like at one moment.
 type overview struct {
-	At     time.Time
-	Topics []topicState // by name
-	Total  topicState   // of all of them
+	At      time.Time
+	Topics  []topicState // by name
+	Total   topicState   // of all of them but those that are missing
+	Missing int          // topics that could not be counted
 }
 
 // topicState is what one topic looks like.
 type topicState struct {
 	Name   string
 	Stats  dueq.Stats
+	Err    error // why it could not be counted
 	Points []point
 }
 
@@ -73,13 +76,12 @@ func (s *sampler) look(ctx context.Context) (*overview, error) {
 }
 
 // topic is one topic's state in a fresh overview; of one that was never used it
-// is empty. If there is no overview, for another topic cannot be counted, it is
-// without a history.
+// is empty. If there is no overview it is without a history.
 func (s *sampler) topic(ctx context.Context, name string) (topicState, error) {
 	if all, err := s.look(ctx); err == nil {
 		i := slices.IndexFunc(all.Topics, func(t topicState) bool { return t.Name == name })
 		if i >= 0 {
-			return all.Topics[i], nil
+			return all.Topics[i], all.Topics[i].Err
 		}
 	}
 	stats, err := s.q.Stats(ctx, name) // it may be one that Topics does not know, or does not know yet
@@ -92,23 +94,28 @@ func (s *sampler) sample(ctx context.Context) (*overview, error) {
 		return nil, err
 	}
 	all := &overview{At: time.Now(), Topics: make([]topicState, len(names))}
-	counts, err := census.Count(ctx, s.q, names)
-	if err != nil {
-		return nil, err
-	}
 	total := topicState{}
-	for i := range all.Topics {
+	var missing []string
+	for i, counted := range census.Count(ctx, s.q, names) {
 		t := &all.Topics[i]
-		t.Name, t.Stats = names[i], counts[i]
+		t.Name, t.Stats, t.Err = counted.Name, counted.Stats, counted.Err
+		if t.Err != nil {
+			missing = append(missing, t.Name)
+			continue
+		}
 		addStats(&total.Stats, t.Stats)
 		if i < maxHistories {
 			t.Points = s.remember(t.Name, all.At, t.Stats)
 		}
 	}
+	if h := s.histories[""]; h != nil && !slices.Equal(missing, s.missing) {
+		h.restart() // the sums before are of other topics
+	}
+	s.missing, all.Missing = missing, len(missing)
 	total.Points = s.remember("", all.At, total.Stats)
 	all.Total = total
 	for name, h := range s.histories {
-		if !h.last.Equal(all.At) {
+		if !h.last.Equal(all.At) && !slices.Contains(missing, name) {
 			delete(s.histories, name)
 		}
 	}

@@ -15,15 +15,16 @@ const topicsPerPage = 100
 
 // topicsData is the page of all topics.
 type topicsData struct {
-	Total  topicState
-	Rates  rates // of all topics
-	Now    point
-	Count  int    // topics
-	Search string // what their names must contain
-	Sort   string // the column by which they are sorted
-	Page   int
-	Found  int
-	Rows   []topicRow
+	Total   topicState // of all topics that could be counted
+	Rates   rates      // of these
+	Now     point
+	Count   int    // topics
+	Missing int    // topics that could not be counted
+	Search  string // what their names must contain
+	Sort    string // the column by which they are sorted
+	Page    int
+	Found   int
+	Rows    []topicRow
 }
 
 type topicRow struct {
@@ -54,7 +55,7 @@ func (d *dashboard) topics(r *http.Request) (*page, error) {
 	}
 	f := newFrame(all.Total.Points, all.At)
 	data := &topicsData{
-		Total: all.Total, Rates: newRates(all.Total.Points, f), Now: now(all.Total.Points), Count: len(all.Topics),
+		Total: all.Total, Rates: newRates(all.Total.Points, f), Now: now(all.Total.Points), Count: len(all.Topics), Missing: all.Missing,
 		Search: r.FormValue("search"), Sort: r.FormValue("sort"), Page: 1,
 	}
 	if n, err := strconv.Atoi(r.FormValue("page")); err == nil && n > 0 {
