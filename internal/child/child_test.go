@@ -3,8 +3,11 @@ package child_test
 import (
 	"context"
 	"errors"
+	"net"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -54,6 +57,32 @@ func TestServerDoesNotAnswer(t *testing.T) {
 		t.Error("it still runs")
 	}
 	s.Stop(syscall.SIGTERM) // nothing
+}
+
+// A server that is down keeps its port: nobody else gets it.
+func TestServerKeepsItsPort(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has what it takes")
+	}
+	down := server(t, "exit 1", func() {})
+	down.Ask = func(string) (int, error) { return down.Process().PID(), nil }
+	if err := down.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	down.Stop(syscall.SIGKILL)
+	_, text, err := net.SplitHostPort(down.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := child.Reserve(port); err == nil {
+		t.Errorf("others get port %d", port)
+	}
+	runtime.KeepAlive(down)
 }
 
 // server is a script that does not answer when asked.

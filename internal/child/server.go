@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -38,7 +39,8 @@ type Server struct {
 	// reach it.
 	Apart bool
 
-	port int // 0: none yet
+	port int       // 0: none yet
+	hold io.Closer // keeps the port from other Servers, for as long as this one is in use
 	proc *Process
 }
 
@@ -50,12 +52,13 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	var err error
 	for range portAttempts {
-		if s.port, err = FreePort(); err != nil {
+		if s.port, s.hold, err = freePort(); err != nil {
 			return err
 		}
 		if err = s.start(ctx); !errors.Is(err, errEnded) { // else another program may have taken the port
 			break
 		}
+		_ = s.hold.Close()
 	}
 	return err
 }
@@ -127,18 +130,21 @@ func (s *Server) outputTail() []byte {
 	return bytes.TrimSpace(text[max(0, len(text)-2000):])
 }
 
-// FreePort is a port of the loopback interface that nobody listened on a moment
-// ago. It lies below the ports that systems give to outgoing connections (from
-// 32768 on), so that it stays free while a server is down, and so does
-// port+10000, a Redis Cluster's bus.
-func FreePort() (int, error) {
-	var err error
+// freePort is a port of the loopback interface that nobody listened on a moment
+// ago, and that hold keeps from all who call freePort. It lies below the ports that
+// systems give to outgoing connections (from 32768 on), so that it stays free while
+// a server is down, and so does port+10000, a Redis Cluster's bus.
+func freePort() (port int, hold io.Closer, err error) {
 	for range 100 {
-		port := 10_000 + rand.IntN(12_000)
+		port = 10_000 + rand.IntN(10_000)
+		if hold, err = reserve(port); err != nil {
+			continue
+		}
 		var l net.Listener
 		if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-			return port, l.Close()
+			return port, hold, l.Close()
 		}
+		_ = hold.Close()
 	}
-	return 0, fmt.Errorf("child: find a free port: %w", err)
+	return 0, nil, fmt.Errorf("child: find a free port: %w", err)
 }

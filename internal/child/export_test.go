@@ -1,0 +1,4 @@
+package child
+
+// Reserve is reserve.
+var Reserve = reserve
