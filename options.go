@@ -91,9 +91,10 @@ type Options struct {
 	Fallback time.Duration
 
 	// Replicas is how many replicas must have an event before its publish
-	// returns nil, 0 to 16. A publish for which they are too few after a second
-	// fails with [ErrNotReplicated]. With a client other than a *redis.Client and
-	// a *redis.ClusterClient it must be 0.
+	// returns nil, 0 to 16. A publish for which they are too few after a second,
+	// or half the client's ReadTimeout if that is less, fails with
+	// [ErrNotReplicated]. With a client other than a *redis.Client and a
+	// *redis.ClusterClient it must be 0.
 	// Defaults to 0: the server alone.
 	Replicas int
 

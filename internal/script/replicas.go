@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// ReplicaTime is how long a round trip waits for replicas.
+	// ReplicaTime is how long a round trip waits for replicas at the most.
 	ReplicaTime = time.Second
 	// redirectTime is for how long calls that wait for replicas are sent after a
 	// slot that moves.
@@ -37,14 +37,23 @@ func replicas(calls []*Call) (most int) {
 	return most
 }
 
+// replicaTime is how long a round trip of rdb waits for replicas: not for as long
+// as the client waits for replies, or it would not hear that the calls were done.
+func replicaTime(rdb redis.UniversalClient) time.Duration {
+	if c, ok := Client(rdb).(*redis.Client); ok && c.Options().ReadTimeout > 0 {
+		return max(time.Millisecond, min(ReplicaTime, c.Options().ReadTimeout/2))
+	}
+	return ReplicaTime
+}
+
 // newWait is the command that returns how many replicas have all that its
-// connection wrote, once they are so many or [ReplicaTime] is over.
-func newWait(ctx context.Context, replicas int) once {
-	return newOnce(ctx, 0, []any{"wait", replicas, ReplicaTime.Milliseconds()})
+// connection wrote, once they are so many or the time is over.
+func newWait(ctx context.Context, replicas int, patience time.Duration) once {
+	return newOnce(ctx, 0, []any{"wait", replicas, patience.Milliseconds()})
 }
 
 // confirm sets Unreplicated from the outcome of the wait that followed the call.
-func (c *Call) confirm(wait once) {
+func (c *Call) confirm(wait once, patience time.Duration) {
 	c.Unreplicated = nil
 	if c.Replicas == 0 || c.Err != nil {
 		return
@@ -54,7 +63,7 @@ func (c *Call) confirm(wait once) {
 	case err != nil:
 		c.Unreplicated = fmt.Errorf("wait for %d replicas: %w", c.Replicas, err)
 	case n < c.Replicas:
-		c.Unreplicated = fmt.Errorf("%d replicas have it after %v, not %d", n, ReplicaTime, c.Replicas)
+		c.Unreplicated = fmt.Errorf("%d replicas have it after %v, not %d", n, patience, c.Replicas)
 	}
 }
 

@@ -51,6 +51,19 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
+// A client that waits for replies only briefly hears all the same that a call was
+// done, and that no replica has it.
+func TestReplicasOfHastyClient(t *testing.T) {
+	t.Parallel()
+	master := redistest.Start(t)
+	rdb := redis.NewClient(&redis.Options{Addr: master.Addr(), ReadTimeout: script.ReplicaTime / 2})
+	t.Cleanup(func() { _ = rdb.Close() })
+	c := &script.Call{Commands: [][]any{{"time"}, {"incr", "k"}}, Replicas: 1}
+	if err := script.Run(t.Context(), rdb, c); err != nil || c.Unreplicated == nil || len(c.Reply) != 2 {
+		t.Errorf("%v, %v, %v", c.Reply, err, c.Unreplicated)
+	}
+}
+
 // Where it is not known who would have to wait, nothing is sent.
 func TestReplicasNotSent(t *testing.T) {
 	t.Parallel()

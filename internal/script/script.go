@@ -133,7 +133,7 @@ func runPipe(ctx context.Context, rdb redis.UniversalClient, calls []*Call, byHa
 	for i, c := range calls {
 		sent[i] = c.commands(ctx, byHash)
 	}
-	most := replicas(calls)
+	most, patience := replicas(calls), replicaTime(rdb)
 	var wait once
 	if len(calls) == 1 && len(sent[0]) == 1 && most == 0 {
 		_ = rdb.Process(ctx, sent[0][0])
@@ -145,14 +145,14 @@ func runPipe(ctx context.Context, rdb redis.UniversalClient, calls []*Call, byHa
 			}
 		}
 		if most > 0 {
-			wait = newWait(ctx, most)
+			wait = newWait(ctx, most, patience)
 			_ = pipe.Process(ctx, wait)
 		}
 		_, _ = pipe.Exec(ctx) // each command carries its own error
 	}
 	for i, c := range calls {
 		c.take(sent[i])
-		c.confirm(wait)
+		c.confirm(wait, patience)
 	}
 	return calls
 }
