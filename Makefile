@@ -35,13 +35,14 @@ bench-compare: redis ## Measure dueq beside asynq and others, three rounds
 
 DURATION ?= 10m
 SEED     ?= 0
+REDIS    ?= single
 
 .PHONY: chaos soak
-chaos: redis ## Break everything around workers for DURATION by the plan of SEED; check the guarantees
-	@cd chaos && go run . -duration $(DURATION) -seed $(SEED)
+chaos: redis ## Break everything around workers and REDIS for DURATION by the plan of SEED; check the guarantees
+	@cd chaos && go run . -redis $(REDIS) -duration $(DURATION) -seed $(SEED)
 
 soak: redis ## The same without faults, with an eye on memory and goroutines
-	@cd chaos && go run . -faults none -duration $(DURATION) -seed $(SEED)
+	@cd chaos && go run . -redis $(REDIS) -faults none -duration $(DURATION) -seed $(SEED)
 
 .PHONY: cover
 cover: redis ## Print the root module's test coverage by function

@@ -11,15 +11,11 @@ import (
 	"time"
 
 	"github.com/dueq-io/dueq/chaos/history"
-	"github.com/dueq-io/dueq/internal/conserve"
 )
 
-const (
-	checkPeriod = 2 * time.Second // between two looks at conservation
-	drainTime   = 30 * lease
-)
+const drainTime = 30 * lease
 
-// arena is one run: a server, workers and their links to it.
+// arena is one run: servers, workers and, to a single server, their links.
 type arena struct {
 	settings
 	dir      string
@@ -27,10 +23,11 @@ type arena struct {
 	progress io.Writer
 	history  *history.Writer
 
-	serverMu sync.Mutex // held while the server is down
-	server   *server
+	serverMu sync.Mutex // held while a server is down, or data moves between them
+	redis    *topology
+	guard    guard
 	memory   sync.Mutex // held while the server's memory is limited
-	links    []*link    // of the places, then the operator's
+	links    []*link    // to a single server: of the places, then the operator's
 	places   []*place
 	operator *operator
 
@@ -55,7 +52,7 @@ func chaos(ctx context.Context, s settings, progress io.Writer) (r *report, err 
 			err = errors.Join(err, os.RemoveAll(a.dir))
 		}
 	}()
-	fmt.Fprintf(progress, "chaos: seed %d, %v, %d workers, %d events/s, faults: %v\n", s.seed, s.duration, s.workers, s.rate, &s.faults)
+	fmt.Fprintf(progress, "chaos: seed %d, redis: %s, %v, %d workers, %d events/s, faults: %v\n", s.seed, s.redis, s.duration, s.workers, s.rate, &s.faults)
 	began := time.Now()
 	err = errors.Join(a.fight(ctx), a.close())
 	if err != nil {
@@ -84,7 +81,7 @@ func (a *arena) fight(ctx context.Context) error {
 	}
 	a.endWorkers()
 	a.conserve(ctx)
-	left, err := a.server.left(ctx)
+	left, err := a.redis.left(ctx)
 	if err != nil {
 		return err
 	}
@@ -114,17 +111,21 @@ func (a *arena) setUp(ctx context.Context) error {
 	if a.history, err = history.Create(filepath.Join(a.dir, "chaos"+history.Ext), "chaos"); err != nil {
 		return err
 	}
-	if a.server, err = startServer(ctx, a.dir); err != nil {
+	if a.redis, err = startTopology(ctx, a.settings.redis, a.dir); err != nil {
 		return err
 	}
-	for i := range a.workers + 1 {
-		l, err := newLink(linkName(i), a.server.addr())
-		if err != nil {
-			return err
+	if a.redis.shape == single {
+		for i := range a.workers + 1 {
+			l, err := newLink(linkName(i), a.redis.nodes[0].addr())
+			if err != nil {
+				return err
+			}
+			a.links = append(a.links, l)
 		}
-		a.links = append(a.links, l)
+	} else if err := a.awaitWhole(ctx); err != nil {
+		return err
 	}
-	if a.operator, err = newOperator(a.links[a.workers].addr(), a.history); err != nil {
+	if a.operator, err = newOperator(a.redis.shape, a.addrs(a.workers), a.history); err != nil {
 		return err
 	}
 	for i := range a.workers {
@@ -137,6 +138,14 @@ func (a *arena) setUp(ctx context.Context) error {
 	return nil
 }
 
+// addrs are where the worker in a place, or the operator, asks for Redis.
+func (a *arena) addrs(place int) []string {
+	if a.redis.shape == single {
+		return []string{a.links[place].addr()}
+	}
+	return a.redis.addrs()
+}
+
 func (a *arena) breach(lines ...string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,8 +153,8 @@ func (a *arena) breach(lines ...string) {
 }
 
 // assail makes all faults of the plan.
-func (a *arena) assail(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, a.duration)
+func (a *arena) assail(run context.Context) {
+	ctx, cancel := context.WithTimeout(run, a.duration)
 	defer cancel()
 	go func() {
 		select {
@@ -159,7 +168,7 @@ func (a *arena) assail(ctx context.Context) {
 	watchers.Go(func() { a.watch(ctx, start) })
 	watchers.Go(func() { a.feel(ctx) })
 	watchers.Go(func() { a.operator.work(ctx) })
-	if len(a.faults) > 0 {
+	if len(a.faults) > 0 && a.redis.shape == single {
 		steps.Go(func() { a.relax(ctx, start) })
 	}
 	for _, s := range plan(a.seed, a.faults, a.workers, a.duration) {
@@ -167,7 +176,7 @@ func (a *arena) assail(ctx context.Context) {
 			if !pause(ctx, time.Until(start.Add(s.at))) {
 				return
 			}
-			if err := a.make(ctx, s); err != nil {
+			if err := a.make(run, ctx, s); err != nil {
 				a.fail(fmt.Errorf("fault %s: %w", s.name, err))
 			}
 		})
@@ -196,54 +205,12 @@ func (a *arena) relax(ctx context.Context, start time.Time) {
 func (a *arena) setSync(ctx context.Context, mode string) error {
 	a.serverMu.Lock()
 	defer a.serverMu.Unlock()
-	if a.server.mode == mode || ctx.Err() != nil {
+	server := a.redis.nodes[0]
+	if server.mode == mode || ctx.Err() != nil {
 		return nil
 	}
-	a.server.mode = mode
-	return a.server.config(ctx, "appendfsync", mode)
-}
-
-// watch looks at conservation again and again, and prints progress.
-func (a *arena) watch(ctx context.Context, start time.Time) {
-	shown := time.Now()
-	for pause(ctx, checkPeriod) {
-		live := a.conserve(ctx)
-		if time.Since(shown) >= 10*time.Second {
-			shown = time.Now()
-			fmt.Fprintf(a.progress, "chaos: %v of %v, %d events in Redis\n", time.Since(start).Round(time.Second), a.duration, live)
-		}
-	}
-}
-
-// conserve looks at conservation once, and counts the events that are not dead.
-func (a *arena) conserve(ctx context.Context) (live int64) {
-	a.serverMu.Lock()
-	defer a.serverMu.Unlock()
-	live, breaches, err := conserve.Breaches(ctx, a.server.rdb, "{"+namespace+":*")
-	if err != nil {
-		if ctx.Err() == nil {
-			a.breach(err.Error())
-		}
-		return -1
-	}
-	for _, b := range breaches {
-		a.breach("conservation: " + b)
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.checks++
-	return live
-}
-
-// feel records when the server was silent, whoever is to blame.
-func (a *arena) feel(ctx context.Context) {
-	for pause(ctx, stallTick) {
-		start := time.Now()
-		_ = a.server.rdb.Ping(ctx).Err()
-		if silent := time.Since(start); silent > stallLimit {
-			a.history.Write(history.Record{Kind: history.Stalled, Delay: silent.Milliseconds()})
-		}
-	}
+	server.mode = mode
+	return server.config(ctx, "appendfsync", mode)
 }
 
 // drain waits until everything is handled.
@@ -289,8 +256,8 @@ func (a *arena) close() error {
 	for _, l := range a.links {
 		l.cut()
 	}
-	if a.server != nil {
-		a.server.close()
+	if a.redis != nil {
+		a.redis.close()
 	}
 	if a.history == nil {
 		return nil

@@ -17,7 +17,7 @@ import (
 func newServer(t *testing.T) *server {
 	t.Helper()
 	needServer(t)
-	s, err := startServer(t.Context(), t.TempDir())
+	s, err := startServer(t.Context(), t.TempDir(), history.Always)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestLeft(t *testing.T) {
 	s.rdb.RPush(t.Context(), tag+":ready", "b")
 	s.rdb.SAdd(t.Context(), tag+":held:s", "c")
 	s.rdb.ZAdd(t.Context(), tag+":dead", redis.Z{Score: 1, Member: "d"})
-	left, err := s.left(t.Context())
+	left, err := (&topology{shape: single, rdb: s.rdb}).left(t.Context())
 	states := make(map[string]string)
 	for _, l := range left {
 		states[l.ID] = l.State

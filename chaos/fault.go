@@ -10,8 +10,8 @@ import (
 )
 
 // make makes the fault of a step, and heals it. A step whose turn comes when the
-// time is over does nothing.
-func (a *arena) make(ctx context.Context, s step) error {
+// time is over, which is when ctx ends, does nothing. run ends with the run.
+func (a *arena) make(run, ctx context.Context, s step) error {
 	switch s.target {
 	case aWorker:
 		return a.hitWorker(ctx, s)
@@ -19,6 +19,8 @@ func (a *arena) make(ctx context.Context, s step) error {
 		return a.hitLinks(ctx, s)
 	case theMemory:
 		return a.hitMemory(ctx, s)
+	case aNode:
+		return a.hitNodes(run, ctx, s)
 	default:
 		return a.hitServer(ctx, s)
 	}
@@ -138,23 +140,25 @@ func (a *arena) hitServer(ctx context.Context, s step) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	server, ctx := a.server, context.WithoutCancel(ctx)
-	healed := a.record(s, "", server.mode, "")
+	one, ctx := a.redis.nodes[0], context.WithoutCancel(ctx)
+	healed := a.record(s, "", one.mode, "")
 	defer healed()
 	switch s.name {
 	case "client-kill":
-		return server.rdb.Do(ctx, "CLIENT", "KILL", "TYPE", []string{"normal", "pubsub"}[s.dice%2], "SKIPME", "yes").Err()
+		return a.redis.all(func(node *server) error {
+			return node.rdb.Do(ctx, "CLIENT", "KILL", "TYPE", []string{"normal", "pubsub"}[s.dice%2], "SKIPME", "yes").Err()
+		})
 	case "flush":
-		return server.rdb.ScriptFlush(ctx).Err()
+		return a.redis.all(func(node *server) error { return node.rdb.ScriptFlush(ctx).Err() })
 	case "server-stop":
-		server.proc.signal(syscall.SIGSTOP)
+		one.proc.signal(syscall.SIGSTOP)
 		pause(ctx, s.lasts)
-		server.proc.signal(syscall.SIGCONT)
+		one.proc.signal(syscall.SIGCONT)
 		return nil
 	default: // server-kill
-		server.proc.kill()
+		one.proc.kill()
 		pause(ctx, s.lasts)
-		return server.start(ctx)
+		return one.start(ctx)
 	}
 }
 
@@ -174,7 +178,7 @@ func (a *arena) hitMemory(ctx context.Context, s step) error {
 	set := func(value string) error {
 		a.serverMu.Lock()
 		defer a.serverMu.Unlock()
-		return a.server.config(context.WithoutCancel(ctx), name, value)
+		return a.redis.nodes[0].config(context.WithoutCancel(ctx), name, value)
 	}
 	if err := set(bad); err != nil {
 		return err

@@ -98,7 +98,7 @@ func (w *worker) newEvent(topic string) (dueq.NewEvent, history.Record) {
 	op := w.history.Op()
 	pub := w.Name + "/" + strconv.FormatInt(op, 10)
 	e := dueq.NewEvent{Body: body(pub), EffectTime: dueTime()}
-	r := history.Record{Kind: history.Publish, Op: op, Topic: topic, Pub: pub}
+	r := history.Record{Kind: history.Publish, Op: op, Topic: topic, Pub: pub, Replicas: w.Replicas}
 	if rand.IntN(4) == 0 {
 		e.ID = fmt.Sprint("key", rand.IntN(keys))
 		e.KeyPolicy = []dueq.KeyPolicy{dueq.KeyReject, dueq.KeyKeep, dueq.KeyReplace}[rand.IntN(3)]
@@ -167,6 +167,8 @@ func outcomeOf(err error) (history.Outcome, string) {
 		return history.OK, ""
 	case errors.Is(err, dueq.ErrOutcomeUnknown):
 		return history.Unknown, err.Error()
+	case errors.Is(err, dueq.ErrNotReplicated):
+		return history.Alone, err.Error()
 	default:
 		return history.Refused, err.Error()
 	}

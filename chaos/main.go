@@ -16,6 +16,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -41,6 +42,7 @@ func main() {
 
 // settings are the flags.
 type settings struct {
+	redis    shape
 	duration time.Duration
 	seed     uint64
 	workers  int
@@ -82,10 +84,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func parse(args []string, stderr io.Writer) (settings, error) {
-	s := settings{faults: allFaults()}
+	s := settings{redis: single, faults: faultNames{"all"}}
 	short := false
 	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
+	f.Var(&s.redis, "redis", "`shape`: single; sentinel: a master with a replica and three sentinels; cluster: three masters with a replica each")
 	f.DurationVar(&s.duration, "duration", 10*time.Minute, "how long faults are made; setting up, draining and checking come on top")
 	f.Uint64Var(&s.seed, "seed", 0, "`number` from which the plan of faults is made; 0 is a random one, which is printed")
 	f.IntVar(&s.workers, "workers", 3, "`processes` that publish and handle, 1 to 16")
@@ -127,6 +130,15 @@ func (s *settings) check(rest []string) error {
 	case s.rate < 1 || s.rate > 5000:
 		return fmt.Errorf("-rate is %d, not from 1 to 5000", s.rate)
 	}
+	possible := s.redis.faults()
+	if slices.Equal(s.faults, faultNames{"all"}) {
+		s.faults = possible
+	}
+	for _, name := range s.faults {
+		if !slices.Contains(possible, name) {
+			return fmt.Errorf("there is no fault %q with -redis %s", name, s.redis)
+		}
+	}
 	return nil
 }
 
@@ -151,11 +163,23 @@ in exactly one place.
 In the second third of the time Redis syncs its file once a second instead of
 always: what it may lose then is counted, and not a violation.
 
-Faults:
+With -redis sentinel or cluster there are servers that take over from each other,
+without proxies: the nodes say themselves where they are. In a cluster each topic
+has four partitions. Every other worker publishes with Replicas: 1. What it was
+told is stored must survive whatever happens to a master; what others published
+shortly before a server took over, or while it did, may be lost and is counted, and
+acks, cancels and pauses of that time may be undone. A planned failover and the
+move of a slot must lose nothing at all.
+
+Faults, with the shapes of Redis that have them:
 
 `)
 	for _, k := range faultKinds {
-		fmt.Fprintf(w, "  %-12s %s\n", k.name, k.does)
+		only := ""
+		if k.on != nil {
+			only = fmt.Sprint(" ", k.on)
+		}
+		fmt.Fprintf(w, "  %-12s %s%s\n", k.name, k.does, only)
 	}
 	fmt.Fprint(w, `
 The histories are kept in a temporary folder, whose name is printed, if a
@@ -173,11 +197,8 @@ Flags:
 type faultNames []string
 
 func (n *faultNames) String() string {
-	switch len(*n) {
-	case 0:
+	if len(*n) == 0 {
 		return "none"
-	case len(faultKinds):
-		return "all"
 	}
 	return strings.Join(*n, ",")
 }
@@ -187,7 +208,7 @@ func (n *faultNames) Set(text string) error {
 	*n = nil
 	switch text {
 	case "all":
-		*n = allFaults()
+		*n = faultNames{text}
 		return nil
 	case "none":
 		return nil

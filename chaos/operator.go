@@ -18,17 +18,17 @@ const (
 	mostPages    = 3
 )
 
-// operator does what people do to topics. It reaches the server by a link of its
-// own, and keeps its history in the program's.
+// operator does what people do to topics. It reaches a single server by a link of
+// its own, and keeps its history in the program's.
 type operator struct {
 	history *history.Writer
-	rdb     *redis.Client
+	rdb     redis.UniversalClient
 	queue   *dueq.Queue
 }
 
-func newOperator(addr string, to *history.Writer) (*operator, error) {
-	rdb := redis.NewClient(&redis.Options{Addr: addr, DialTimeout: callTimeout, ReadTimeout: callTimeout, WriteTimeout: callTimeout})
-	queue, err := dueq.New(rdb, dueq.Options{Namespace: namespace, Buckets: buckets})
+func newOperator(s shape, addrs []string, to *history.Writer) (*operator, error) {
+	rdb := dial(s, addrs)
+	queue, err := dueq.New(rdb, dueq.Options{Namespace: namespace, Buckets: buckets, Partitions: s.partitions()})
 	return &operator{to, rdb, queue}, err
 }
 

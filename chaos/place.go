@@ -36,6 +36,15 @@ func (p *place) pulled() []string {
 	return topics[n : n+1]
 }
 
+// replicas is how many replicas must have what the place's worker publishes: one,
+// or none after each other restart, where there are any.
+func (p *place) replicas(s shape) int {
+	if s == single {
+		return 0
+	}
+	return (p.index + p.born) % 2
+}
+
 // begin starts a worker in a place. The caller holds its mu, if faults are made.
 func (a *arena) begin(p *place) error {
 	p.born++
@@ -45,7 +54,7 @@ func (a *arena) begin(p *place) error {
 		rate++
 	}
 	config, err := json.Marshal(workerConfig{
-		Name: p.name, Addr: a.links[p.index].addr(), Rate: rate,
+		Name: p.name, Redis: a.redis.shape, Addrs: a.addrs(p.index), Rate: rate, Replicas: p.replicas(a.redis.shape),
 		History: filepath.Join(a.dir, p.name+history.Ext), Pulled: p.pulled(),
 	})
 	if err != nil {

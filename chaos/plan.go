@@ -13,10 +13,11 @@ const lease = 2 * time.Second
 type target int
 
 const (
-	aWorker target = iota
-	aLink          // a worker's way to the server, or everybody's
-	theServer
-	theMemory // of the server
+	aWorker   target = iota
+	aLink            // a worker's way to the server, or everybody's
+	theServer        // a single one, or all
+	theMemory        // of the server
+	aNode            // one of several servers
 )
 
 // faultKind is one kind of fault.
@@ -24,30 +25,44 @@ type faultKind struct {
 	name, does  string
 	target      target
 	least, most time.Duration // how long it lasts
+	on          []shape       // nil: all
 }
 
 // faultKinds are all faults. Their names are those that package history knows.
 var faultKinds = []faultKind{
-	{"kill", "SIGKILL to a worker, and another in its place a little later", aWorker, 0, lease / 2},
-	{"pause", "SIGSTOP and SIGCONT to a worker, within the lease", aWorker, lease / 20, lease / 3},
-	{"freeze", "the same, for longer than the lease", aWorker, lease * 5 / 4, 3 * lease},
-	{"term", "SIGTERM to a worker, which shuts down, and another in its place", aWorker, 0, lease / 2},
-	{"cut", "connections broken, and refused for a time", aLink, 0, lease * 3 / 2},
-	{"half", "one direction of all connections goes nowhere", aLink, lease / 10, lease * 3 / 2},
-	{"lag", "50 to 300 ms of latency", aLink, lease / 2, 2 * lease},
-	{"narrow", "few kilobytes a second", aLink, lease / 2, 2 * lease},
-	{"client-kill", "CLIENT KILL TYPE normal or pubsub", theServer, 0, 0},
-	{"flush", "SCRIPT FLUSH", theServer, 0, 0},
-	{"server-stop", "SIGSTOP and SIGCONT to Redis", theServer, lease / 20, lease * 3 / 2},
-	{"server-kill", "SIGKILL to Redis, and a restart from its file", theServer, 0, lease},
-	{"full", "maxmemory reached, with noeviction", theMemory, lease / 2, 2 * lease},
-	{"policy", "maxmemory-policy allkeys-lru, without a limit", theMemory, lease / 2, 2 * lease},
+	{"kill", "SIGKILL to a worker, and another in its place a little later", aWorker, 0, lease / 2, nil},
+	{"pause", "SIGSTOP and SIGCONT to a worker, within the lease", aWorker, lease / 20, lease / 3, nil},
+	{"freeze", "the same, for longer than the lease", aWorker, lease * 5 / 4, 3 * lease, nil},
+	{"term", "SIGTERM to a worker, which shuts down, and another in its place", aWorker, 0, lease / 2, nil},
+	{"cut", "connections broken, and refused for a time", aLink, 0, lease * 3 / 2, alone},
+	{"half", "one direction of all connections goes nowhere", aLink, lease / 10, lease * 3 / 2, alone},
+	{"lag", "50 to 300 ms of latency", aLink, lease / 2, 2 * lease, alone},
+	{"narrow", "few kilobytes a second", aLink, lease / 2, 2 * lease, alone},
+	{"client-kill", "CLIENT KILL TYPE normal or pubsub", theServer, 0, 0, nil},
+	{"flush", "SCRIPT FLUSH", theServer, 0, 0, nil},
+	{"server-stop", "SIGSTOP and SIGCONT to Redis", theServer, lease / 20, lease * 3 / 2, alone},
+	{"server-kill", "SIGKILL to Redis, and a restart from its file", theServer, 0, lease, alone},
+	{"full", "maxmemory reached, with noeviction", theMemory, lease / 2, 2 * lease, alone},
+	{"policy", "maxmemory-policy allkeys-lru, without a limit", theMemory, lease / 2, 2 * lease, alone},
+	{"master-kill", "SIGKILL to a master; when its replica leads, it comes back", aNode, 0, lease, replicated},
+	{"master-stop", "SIGSTOP to a master; when its replica leads, SIGCONT", aNode, 0, lease, replicated},
+	{"replica-kill", "SIGKILL to a replica, which comes back empty", aNode, 0, lease, replicated},
+	{"failover", "CLUSTER FAILOVER at a replica", aNode, 0, 0, []shape{cluster}},
+	{"slot-move", "a lane's slot moved to another master, key by key", aNode, 0, 0, []shape{cluster}},
 }
 
-func allFaults() faultNames {
+var (
+	alone      = []shape{single}
+	replicated = []shape{sentinel, cluster}
+)
+
+// faults are the names of all that can be made.
+func (s shape) faults() faultNames {
 	var names faultNames
 	for _, k := range faultKinds {
-		names = append(names, k.name)
+		if k.on == nil || slices.Contains(k.on, s) {
+			names = append(names, k.name)
+		}
 	}
 	return names
 }
@@ -69,15 +84,25 @@ type step struct {
 	dice   uint64 // for what is particular to the fault
 }
 
-// plan says which faults are made when. It depends on its arguments only. All
-// faults come once, in any order, before any comes again.
+// plan says which faults are made when. It depends on its arguments only. Those of
+// one of several servers, which take long to heal, have a sequence of their own.
 func plan(seed uint64, names []string, workers int, duration time.Duration) []step {
-	const (
-		quiet = time.Second // at first
-		least = lease / 8   // between two faults
-		most  = lease * 5 / 4
-	)
-	dice := rand.New(rand.NewPCG(seed, 0))
+	var quick, slow []string
+	for _, name := range names {
+		if kind, _ := findFault(name); kind.target == aNode {
+			slow = append(slow, name)
+		} else {
+			quick = append(quick, name)
+		}
+	}
+	return append(sequence(rand.New(rand.NewPCG(seed, 0)), quick, workers, duration, lease/8, lease*5/4),
+		sequence(rand.New(rand.NewPCG(seed, 1)), slow, workers, duration, 2*lease, 6*lease)...)
+}
+
+// sequence is faults with least to most between them. All come once, in any order,
+// before any comes again.
+func sequence(dice *rand.Rand, names []string, workers int, duration, least, most time.Duration) []step {
+	const quiet = time.Second // at first
 	var steps []step
 	var round []string
 	for at := quiet; len(names) > 0; at += least + time.Duration(dice.Int64N(int64(most-least))) {

@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,32 +22,37 @@ import (
 // serverPatience is how long a server may take to start or stop.
 const serverPatience = 30 * time.Second
 
-// server is the redis-server of a run.
+// server is one redis-server of a run.
 type server struct {
 	bin, dir string
 	port     int
-	mode     string // of appendfsync, which survives a restart
+	mode     string   // of appendfsync, which survives a restart; "": it keeps nothing
+	args     []string // more of them; a configuration file comes first
 	proc     *process
 	log      *os.File
 	rdb      *redis.Client // straight to it, for this program
+	down     atomic.Bool   // it is not expected to answer
 }
 
-// startServer starts a redis-server that keeps every write, on a free port.
-func startServer(ctx context.Context, dir string) (*server, error) {
+// startServer starts a redis-server in a folder of its own, on a free port.
+func startServer(ctx context.Context, dir, mode string, args ...string) (*server, error) {
 	bin, err := exec.LookPath("redis-server")
 	if err != nil {
 		if bin, err = exec.LookPath("valkey-server"); err != nil {
 			return nil, errors.New("neither redis-server nor valkey-server is on PATH (scripts/need redis-server installs one)")
 		}
 	}
-	s := &server{bin: bin, dir: dir, mode: "always"}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	s := &server{bin: bin, dir: dir, mode: mode, args: args}
 	if s.log, err = os.Create(filepath.Join(dir, "redis.log")); err != nil {
 		return nil, err
 	}
 	if s.port, err = freePort(); err != nil {
 		return nil, err
 	}
-	s.rdb = redis.NewClient(&redis.Options{Addr: s.addr(), DialTimeout: time.Second, ReadTimeout: 5 * time.Second})
+	s.rdb = redis.NewClient(&redis.Options{Addr: s.addr(), DialTimeout: time.Second, ReadTimeout: 5 * time.Second, ContextTimeoutEnabled: true})
 	if err := s.start(ctx); err != nil {
 		s.close()
 		return nil, err
@@ -57,10 +64,12 @@ func (s *server) addr() string { return net.JoinHostPort("127.0.0.1", strconv.It
 
 // start runs the server and returns once it answers.
 func (s *server) start(ctx context.Context) error {
+	args := slices.Concat(s.args, []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--save", ""})
+	if s.mode != "" {
+		args = append(args, "--appendonly", "yes", "--appendfsync", s.mode)
+	}
 	var err error
-	s.proc, err = startProcess(s.log, s.bin, "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1",
-		"--dir", s.dir, "--save", "", "--appendonly", "yes", "--appendfsync", s.mode)
-	if err != nil {
+	if s.proc, err = startProcess(s.log, s.bin, args...); err != nil {
 		return err
 	}
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -100,10 +109,11 @@ func (s *server) close() {
 }
 
 // freePort is a port that nobody listens on. It lies below the ports that systems
-// give to outgoing connections, so that it stays free while nobody does.
+// give to outgoing connections, so that it stays free while nobody does, and so
+// does port+10000, on which the nodes of a cluster talk to each other.
 func freePort() (int, error) {
 	for range 100 {
-		port := 10_000 + rand.IntN(20_000)
+		port := 10_000 + rand.IntN(12_000)
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
 			continue

@@ -13,6 +13,7 @@ import (
 // report is what a run has shown.
 type report struct {
 	Seed     uint64   `json:"seed"`
+	Redis    shape    `json:"redis"`
 	Duration string   `json:"duration"`
 	Workers  int      `json:"workers"`
 	Rate     int      `json:"rate"`
@@ -30,7 +31,7 @@ type report struct {
 // judge checks all that was recorded.
 func (a *arena) judge(records []history.Record, began time.Time) *report {
 	r := &report{
-		Seed: a.seed, Duration: a.duration.String(), Workers: a.workers, Rate: a.rate, Faults: slices.Concat([]string{}, a.faults),
+		Seed: a.seed, Redis: a.settings.redis, Duration: a.duration.String(), Workers: a.workers, Rate: a.rate, Faults: slices.Concat([]string{}, a.faults),
 		Result: history.Check(records), Checks: a.checks, Breaches: slices.Concat([]string{}, a.breaches),
 	}
 	r.Growth = growths(records)
@@ -50,13 +51,14 @@ func (r *report) clean() bool { return len(r.Violations)+len(r.Breaches) == 0 }
 
 // print writes the report for people.
 func (r *report) print(w io.Writer) {
-	fmt.Fprintf(w, "chaos: seed %d, %s with %d workers and %d events/s; %s in all\n\n", r.Seed, r.Duration, r.Workers, r.Rate, r.Took)
+	fmt.Fprintf(w, "chaos: seed %d, redis %s, %s with %d workers and %d events/s; %s in all\n\n", r.Seed, r.Redis, r.Duration, r.Workers, r.Rate, r.Took)
 	for _, line := range []struct {
 		name string
 		n    int
 		what string
 	}{
-		{"published", r.Stored, "and acknowledged"},
+		{"published", r.Stored, fmt.Sprintf("and acknowledged, %d of them by a replica, too", r.Confirmed)},
+		{"alone", r.Alone, "stored, and not known to be on a replica"},
 		{"unknown", r.Unknown, "publishes whose caller was not told the outcome"},
 		{"refused", r.Refused, "publishes: the key exists, or Redis was full or away"},
 		{"delivered", r.Delivered, fmt.Sprintf("times: %d acked, %d failed, %d cut off", r.Acked, r.Failed, r.Unfinished)},
@@ -70,7 +72,7 @@ func (r *report) print(w io.Writer) {
 		{"pauses", r.Pauses, "of a topic"},
 		{"requeued", r.Requeued, "of the dead, by the operator"},
 		{"listed", r.Listed, ""},
-		{"lost", r.Lost, "within what appendfsync everysec allows"},
+		{"lost", r.Lost, "within what appendfsync everysec and failovers allow"},
 		{"stalls", r.Stalls, "times a process or the server was silent, for whatever reason"},
 		{"excused", int(100 * r.Excused), "% of the workers' time, in which a fault may have cost them their leases"},
 		{"checks", r.Checks, "of conservation"},

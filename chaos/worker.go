@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/zap"
 
@@ -44,11 +43,13 @@ var topics = []string{"orders", "mails", "counters"}
 
 // workerConfig is what a worker is told.
 type workerConfig struct {
-	Name    string
-	Addr    string
-	History string   // its file
-	Rate    int      // events/s to publish
-	Pulled  []string // topics that it consumes; to the others it subscribes
+	Name     string
+	Redis    shape
+	Addrs    []string
+	History  string   // its file
+	Rate     int      // events/s to publish
+	Replicas int      // that must have them
+	Pulled   []string // topics that it consumes; to the others it subscribes
 }
 
 // worker is a process that publishes and handles.
@@ -82,12 +83,10 @@ func runWorker(text string, stdin io.Reader, stderr io.Writer) int {
 // work publishes and handles until ctx ends.
 func (w *worker) work(ctx context.Context, stdin io.Reader) error {
 	w.history.Write(history.Record{Kind: history.Started, Delay: lease.Milliseconds()})
-	rdb := redis.NewClient(&redis.Options{
-		Addr: w.Addr, DialTimeout: callTimeout, ReadTimeout: callTimeout, WriteTimeout: callTimeout, PoolSize: 32,
-	})
+	rdb := dial(w.Redis, w.Addrs)
 	var err error
 	w.queue, err = dueq.New(rdb, dueq.Options{
-		Namespace: namespace, Buckets: buckets, Concurrency: 32, Lease: lease, Fallback: lease / 4,
+		Namespace: namespace, Buckets: buckets, Partitions: w.Redis.partitions(), Replicas: w.Replicas, Concurrency: 32, Lease: lease, Fallback: lease / 4,
 		HandlerTimeout: 2 * lease, MaxAttempts: maxAttempts, PersistFn: w.persist, Logger: zap.New(notes{w.history}),
 		Backoff: func(attempt int, _ error) time.Duration { return time.Duration(attempt) * backoffStep },
 	})

@@ -52,6 +52,9 @@ func (c *checker) bounds(e *event, prev, persist, r *run) (low, high int) {
 			low++
 		}
 	}
+	if prev.outcome == "" && prev.visible-timerSlack <= r.from {
+		high++ // it was over shortly before its process died
+	}
 	anew := e.kept(r.Pub, prev.from-lease, r.from) || e.moved(prev.to, r.from)
 	if prev.final() && prev.to <= r.from && !interrupted && !anew &&
 		!c.x.mayLose(prev.Proc, prev.from-lease, prev.to+lease/2) && !c.x.undone(prev.to, r.from) {

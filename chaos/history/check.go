@@ -23,10 +23,12 @@ func (v Violation) String() string {
 // Result is what a history tells.
 type Result struct {
 	Records     int `json:"records"`
-	Events      int `json:"events"`  // different ids
-	Stored      int `json:"stored"`  // publishes that were acknowledged
-	Refused     int `json:"refused"` // publishes that had no effect: a duplicate id, or a full server
-	Unknown     int `json:"unknown"` // publishes whose outcome their caller does not know
+	Events      int `json:"events"`    // different ids
+	Stored      int `json:"stored"`    // publishes that were acknowledged
+	Confirmed   int `json:"confirmed"` // of these, those that a replica had to confirm
+	Alone       int `json:"alone"`     // publishes that were stored, but not known to be on a replica
+	Refused     int `json:"refused"`   // publishes that had no effect: a duplicate id, or a full server
+	Unknown     int `json:"unknown"`   // publishes whose outcome their caller does not know
 	Delivered   int `json:"delivered"`
 	Acked       int `json:"acked"`
 	Failed      int `json:"failed"`     // deliveries with an error
@@ -123,7 +125,7 @@ func (c *checker) count(records []Record, ix *index) {
 		}
 	}
 	for _, p := range ix.list {
-		r.countPublication(p.outcome)
+		r.countPublication(p)
 	}
 	r.Events = len(ix.order)
 	for _, e := range ix.order {
@@ -140,10 +142,15 @@ func (c *checker) count(records []Record, ix *index) {
 	}
 }
 
-func (r *Result) countPublication(o Outcome) {
-	switch o {
+func (r *Result) countPublication(p *publication) {
+	switch p.outcome {
 	case OK:
 		r.Stored++
+		if p.Replicas > 0 {
+			r.Confirmed++
+		}
+	case Alone:
+		r.Alone++
 	case Refused:
 		r.Refused++
 	default:

@@ -275,7 +275,7 @@ var broken = []brokenStory{
 
 func TestBroken(t *testing.T) {
 	t.Parallel()
-	for _, c := range slices.Concat(broken, brokenClaims, brokenDesks) {
+	for _, c := range slices.Concat(broken, brokenClaims, brokenDesks, brokenTakeovers) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStory()
@@ -475,7 +475,7 @@ var sound = []soundStory{
 
 func TestSound(t *testing.T) {
 	t.Parallel()
-	for _, c := range slices.Concat(sound, soundClaims, soundDesks) {
+	for _, c := range slices.Concat(sound, soundClaims, soundDesks, soundTakeovers) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStory()

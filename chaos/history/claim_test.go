@@ -135,6 +135,12 @@ var soundClaims = []soundStory{
 		s.fault(200, 210, history.Kill, "a.1", "")
 		s.run(2300, 2310, "b.1", 2, history.OK)
 	}},
+	{"left to its visibility time, and its process killed soon after", 0, 0, func(s *story) {
+		s.stored()
+		s.claim(110, 0, 0, "a.1", 1, "", "")
+		s.run(1120, 1130, "a.1", 2, history.OK)
+		s.fault(1200, 1210, history.Kill, "a.1", "")
+	}},
 	{"claimed, and given back by a shutdown", 0, 0, func(s *story) {
 		s.stored()
 		s.add(100, history.Record{Proc: "a.1", Kind: history.Stopping, Delay: 50})

@@ -15,6 +15,10 @@ const forever = math.MaxInt64
 // and another while the disk is slow.
 const everySecLoss = 2 * int64(time.Second)
 
+// takeoverLoss is for how long what a master confirms may be on its way to its
+// replica: far less, unless the machine is busy.
+const takeoverLoss = 2 * int64(time.Second)
+
 // span is a stretch of time, in ns since 1970, both ends included.
 type span struct{ from, to int64 }
 
@@ -32,7 +36,13 @@ type process struct {
 // excuses are the faults of a run.
 type excuses struct {
 	procs map[string]*process
-	undo  []span // what took effect then, a restart of the server may have undone
+	undo  []undo
+}
+
+// undo is a stretch of which what took effect may have been undone.
+type undo struct {
+	span
+	spares bool // what a replica had confirmed
 }
 
 // newExcuses reads the records of processes and faults.
@@ -64,7 +74,7 @@ func newExcuses(records []Record) *excuses {
 			if p := x.procs[f.Target]; p != nil {
 				p.died, p.to = min(p.died, f.from), min(p.to, f.to)
 			}
-		case ServerKill:
+		case ServerKill, Takeover:
 			x.addUndo(f)
 		}
 	}
@@ -105,11 +115,14 @@ func openFaults(records []Record) []fault {
 }
 
 func (x *excuses) addUndo(f fault) {
-	switch f.Mode {
-	case EverySec:
-		x.undo = append(x.undo, span{f.from - everySecLoss, f.to})
-	case None:
-		x.undo = append(x.undo, span{0, f.to})
+	switch {
+	case f.Name == Takeover && f.Mode == Planned:
+	case f.Name == Takeover: // until all is well again the old master may take writes, too
+		x.undo = append(x.undo, undo{span{f.from - takeoverLoss, f.to}, true})
+	case f.Mode == EverySec:
+		x.undo = append(x.undo, undo{span{f.from - everySecLoss, f.to}, false})
+	case f.Mode == None:
+		x.undo = append(x.undo, undo{span{0, f.to}, false})
 	}
 }
 
@@ -120,7 +133,7 @@ func (x *excuses) addUndo(f fault) {
 func silences(name string, p *process, faults []fault) []span {
 	var all []span
 	for _, f := range faults {
-		if disturbing(f.Name) && hits(f.Target, name) && f.meets(p.from-p.lease, p.to) {
+		if f.disturbing() && hits(f.Target, name) && f.meets(p.from-p.lease, p.to) {
 			all = append(all, f.span)
 		}
 	}
@@ -193,7 +206,13 @@ func (x *excuses) losses(from, to int64) int {
 // undone reports whether something that took effect in the given stretch may
 // have been undone.
 func (x *excuses) undone(from, to int64) bool {
-	return slices.ContainsFunc(x.undo, func(s span) bool { return s.meets(from, to) })
+	return slices.ContainsFunc(x.undo, func(u undo) bool { return u.meets(from, to) })
+}
+
+// unpublished reports whether a publication that was acknowledged may have been
+// undone.
+func (x *excuses) unpublished(p *publication) bool {
+	return slices.ContainsFunc(x.undo, func(u undo) bool { return u.meets(p.from, p.to) && (!u.spares || p.Replicas == 0) })
 }
 
 // share is how much of the processes' time, up to the given end, lay in stretches

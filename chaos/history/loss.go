@@ -29,7 +29,7 @@ func (c *checker) loss(e *event) {
 		if p.outcome != OK || c.settled(e, p) {
 			continue
 		}
-		if c.x.undone(p.from, p.to) {
+		if c.x.unpublished(p) {
 			c.result.Lost++
 			continue
 		}
@@ -117,8 +117,10 @@ func (c *checker) duplicates(e *event) {
 func (c *checker) lostAck(r, n *run) string {
 	lease := c.x.lease(r.Proc)
 	p := c.x.procs[r.Proc]
+	acked := r.to + lease/2 // at the latest
 	switch {
 	case r.settled == OK: // nothing but the server can lose it
+		acked = r.told
 	case r.ended || r.endedAt <= r.to:
 		return "its ctx had ended"
 	case p != nil && p.died >= r.from && p.died <= r.to+lease/2:
@@ -129,7 +131,7 @@ func (c *checker) lostAck(r, n *run) string {
 	switch {
 	case c.x.mayBeStale(n.Proc, n.from):
 		return "the next process had lost its session"
-	case c.x.undone(r.to, n.from):
+	case c.x.undone(r.to, min(acked, n.from)):
 		return "the server lost it"
 	}
 	return ""

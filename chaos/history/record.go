@@ -18,7 +18,7 @@ const (
 	Stopping Kind = "stopping" // ShutDown begins; Delay is how long handlers may run
 	Stopped  Kind = "stopped"  // ShutDown has returned; Outcome is OK or Failed
 
-	Publish      Kind = "publish" // Pub, Due, Policy
+	Publish      Kind = "publish" // Pub, Due, Policy, Replicas
 	Published    Kind = "published"
 	Cancel       Kind = "cancel"
 	Cancelled    Kind = "cancelled"
@@ -58,6 +58,7 @@ const (
 	OK       Outcome = "ok"       // stored, done, handled
 	Refused  Outcome = "refused"  // for certain it had no effect
 	Unknown  Outcome = "unknown"  // it may have had an effect, now or later
+	Alone    Outcome = "alone"    // stored, and not known to be on the replicas that were asked for
 	Failed   Outcome = "failed"   // a handler's error or panic
 	Skip     Outcome = "skip"     // a handler's error that wants no more attempts
 	Released Outcome = "released" // given back by a consumer
@@ -68,15 +69,26 @@ const (
 const (
 	Kill       = "kill"        // the target is dead
 	ServerKill = "server-kill" // the server is dead until it is healed; Mode says what it kept
+	Takeover   = "takeover"    // a server has become master in place of another; Mode says why
 	silent     = "silent"      // a stall, as the checker calls it
+)
+
+// Why a server takes over from another, in the Mode of a [Takeover]: a fault was
+// made, or it was asked to, which loses nothing. Otherwise nobody knows.
+const (
+	Forced  = "forced"
+	Planned = "planned"
 )
 
 // disturbing are the faults during which the target (or everybody) cannot do
 // its work, or not talk to the server.
-func disturbing(fault string) bool {
-	switch fault {
-	case ServerKill, silent, "server-stop", "pause", "freeze", "cut", "half", "lag", "narrow", "client-kill":
+func (f *fault) disturbing() bool {
+	switch f.Name {
+	case ServerKill, silent, "server-stop", "pause", "freeze", "cut", "half", "lag", "narrow", "client-kill",
+		"master-kill", "master-stop", "failover", "slot-move":
 		return true
+	case Takeover: // a fault that was made has a record of its own, and is felt for less long
+		return f.Mode != Forced && f.Mode != Planned
 	}
 	return false
 }
@@ -105,13 +117,14 @@ type Record struct {
 	Kind Kind   `json:"kind"`
 	Op   int64  `json:"op,omitempty"` // of the process; a pair has the same
 
-	Topic   string `json:"topic,omitempty"`
-	ID      string `json:"id,omitempty"`
-	Pub     string `json:"pub,omitempty"`    // the publication, as it is named in the event's body
-	Policy  string `json:"policy,omitempty"` // keep, replace or reject, if the id is the caller's
-	Due     int64  `json:"due,omitempty"`    // ms since 1970
-	Attempt int    `json:"attempt,omitempty"`
-	Max     int    `json:"max,omitempty"` // attempts
+	Topic    string `json:"topic,omitempty"`
+	ID       string `json:"id,omitempty"`
+	Pub      string `json:"pub,omitempty"`    // the publication, as it is named in the event's body
+	Policy   string `json:"policy,omitempty"` // keep, replace or reject, if the id is the caller's
+	Due      int64  `json:"due,omitempty"`    // ms since 1970
+	Attempt  int    `json:"attempt,omitempty"`
+	Max      int    `json:"max,omitempty"`      // attempts
+	Replicas int    `json:"replicas,omitempty"` // that must have it before its publish returns nil
 
 	Outcome Outcome `json:"outcome,omitempty"`
 	Ended   bool    `json:"ended,omitempty"`   // the handler's ctx had ended when it returned
@@ -146,6 +159,7 @@ func (r Record) String() string {
 		{"due", r.Due, r.Due != 0},
 		{"attempt", r.Attempt, r.Attempt != 0},
 		{"of", r.Max, r.Max != 0},
+		{"replicas", r.Replicas, r.Replicas != 0},
 		{"", r.Outcome, r.Outcome != ""},
 		{"", "ctx ended", r.Ended},
 		{"ms", r.Delay, r.Delay != 0},
