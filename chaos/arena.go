@@ -116,7 +116,7 @@ func (a *arena) setUp(ctx context.Context) error {
 	}
 	if a.redis.shape == single {
 		for i := range a.workers + 1 {
-			l, err := newLink(linkName(i), a.redis.nodes[0].addr())
+			l, err := newLink(linkName(i), a.redis.nodes[0].Addr())
 			if err != nil {
 				return err
 			}
@@ -247,7 +247,7 @@ func (a *arena) close() error {
 			default:
 				close(p.gone)
 			}
-			p.proc.kill()
+			p.proc.Kill()
 		}
 	}
 	if a.operator != nil {

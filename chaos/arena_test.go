@@ -44,7 +44,7 @@ func TestServerRestart(t *testing.T) {
 	if err := s.rdb.Set(t.Context(), "k", "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	s.proc.kill()
+	s.kill()
 	if err := s.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestLeft(t *testing.T) {
 func TestLink(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
-	l, err := newLink("w0", s.addr())
+	l, err := newLink("w0", s.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func (t *topology) startCluster(ctx context.Context, dir string) error {
 				return fmt.Errorf("add slots: %w", err)
 			}
 		}
-		host, port, err := net.SplitHostPort(t.nodes[0].addr())
+		host, port, err := net.SplitHostPort(t.nodes[0].Addr())
 		if err != nil {
 			return err
 		}
@@ -101,11 +101,11 @@ func (t *topology) moveLane(ctx context.Context, lane *key.Lane, v view, dice ui
 	}
 	to := others[dice%uint64(len(others))]
 	if err := moveSlot(ctx, slot, from, to); err != nil {
-		return fmt.Errorf("move slot %d from %s to %s: %w", slot, from.addr(), to.addr(), err)
+		return fmt.Errorf("move slot %d from %s to %s: %w", slot, from.Addr(), to.Addr(), err)
 	}
 	pipe := to.rdb.Pipeline() // WAIT looks at what its own connection wrote: this comes after all the rest
 	pipe.Set(ctx, lane.Tag+":moved", "", time.Second)
-	wait := pipe.Do(ctx, "WAIT", 1, (serverPatience / 2).Milliseconds())
+	wait := pipe.Do(ctx, "WAIT", 1, (10 * time.Second).Milliseconds())
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("await the replica of slot %d: %w", slot, err)
 	}
@@ -131,7 +131,7 @@ func moveSlot(ctx context.Context, slot int, from, to *server) error {
 	if err := from.rdb.Do(ctx, "CLUSTER", "SETSLOT", slot, "MIGRATING", target).Err(); err != nil {
 		return err
 	}
-	host, port, err := net.SplitHostPort(to.addr())
+	host, port, err := net.SplitHostPort(to.Addr())
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (a *arena) hitNodes(run, ctx context.Context, s step) error {
 		err = a.killReplica(run, s, master, replica)
 	case "failover":
 		a.expect(history.Planned)
-		healed := a.record(s, "", "", replica.addr())
+		healed := a.record(s, "", "", replica.Addr())
 		err = failOver(run, replica)
 		pause(run, noticeTime)
 		healed()
@@ -60,8 +60,8 @@ func (a *arena) hitNodes(run, ctx context.Context, s step) error {
 func (a *arena) killMaster(run context.Context, s step, master, replica *server) error {
 	master.down.Store(true)
 	defer master.down.Store(false)
-	healed := a.record(s, "", "", master.addr())
-	master.proc.kill()
+	healed := a.record(s, "", "", master.Addr())
+	master.kill()
 	if err := await(run, "the replica takes over", func() bool { return replica.leads(run) }); err != nil {
 		return err
 	}
@@ -77,13 +77,13 @@ func (a *arena) killMaster(run context.Context, s step, master, replica *server)
 func (a *arena) stopMaster(run context.Context, s step, master, replica *server) error {
 	master.down.Store(true)
 	defer master.down.Store(false)
-	healed := a.record(s, "", "", master.addr())
-	master.proc.signal(syscall.SIGSTOP)
+	healed := a.record(s, "", "", master.Addr())
+	master.signal(syscall.SIGSTOP)
 	err := await(run, "the replica takes over", func() bool { return replica.leads(run) })
 	if err == nil {
 		pause(run, s.lasts)
 	}
-	master.proc.signal(syscall.SIGCONT)
+	master.signal(syscall.SIGCONT)
 	pause(run, noticeTime)
 	healed()
 	return err
@@ -93,9 +93,9 @@ func (a *arena) stopMaster(run context.Context, s step, master, replica *server)
 func (a *arena) killReplica(run context.Context, s step, master, replica *server) error {
 	replica.down.Store(true)
 	defer replica.down.Store(false)
-	healed := a.record(s, "", "", replica.addr())
+	healed := a.record(s, "", "", replica.Addr())
 	defer healed()
-	replica.proc.kill()
+	replica.kill()
 	pause(run, s.lasts)
 	a.redis.comeBack(replica, master, 0)
 	return replica.start(run)

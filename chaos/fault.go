@@ -52,25 +52,25 @@ func (a *arena) hitWorker(ctx context.Context, s step) error {
 	healed := a.record(s, p.name, "", "")
 	switch s.name {
 	case "pause", "freeze":
-		p.proc.signal(syscall.SIGSTOP)
+		p.proc.Signal(syscall.SIGSTOP)
 		pause(ctx, s.lasts)
-		p.proc.signal(syscall.SIGCONT)
+		p.proc.Signal(syscall.SIGCONT)
 		healed()
 		return nil
 	case "kill":
 		close(p.gone)
-		p.proc.kill()
+		p.proc.Kill()
 	case "term":
 		close(p.gone)
 		killed := history.Record{Kind: history.Fault, Op: a.history.Op(), Name: history.Kill, Target: p.name, At: time.Now().UnixNano()}
-		p.proc.signal(syscall.SIGTERM)
-		if !p.proc.wait(exitTime) {
+		p.proc.Signal(syscall.SIGTERM)
+		if !p.proc.Wait(exitTime) {
 			a.breach(fmt.Sprintf("worker %s does not end within %v of SIGTERM", p.name, exitTime))
-			p.proc.kill()
+			p.proc.Kill()
 		}
 		if err := p.proc.failed(); err != nil {
 			a.breach(fmt.Sprintf("worker %s: %v: %s", p.name, err, a.logTail(p.name)))
-		} else if p.proc.err != nil { // it did not know the signal yet
+		} else if p.proc.Err() != nil { // it did not know the signal yet
 			a.history.Write(killed)
 			killed.Kind, killed.At = history.Healed, 0
 			a.history.Write(killed)
@@ -151,12 +151,12 @@ func (a *arena) hitServer(ctx context.Context, s step) error {
 	case "flush":
 		return a.redis.all(func(node *server) error { return node.rdb.ScriptFlush(ctx).Err() })
 	case "server-stop":
-		one.proc.signal(syscall.SIGSTOP)
+		one.signal(syscall.SIGSTOP)
 		pause(ctx, s.lasts)
-		one.proc.signal(syscall.SIGCONT)
+		one.signal(syscall.SIGCONT)
 		return nil
 	default: // server-kill
-		one.proc.kill()
+		one.kill()
 		pause(ctx, s.lasts)
 		return one.start(ctx)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -38,6 +39,21 @@ func newLink(name, upstream string) (*link, error) {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	return l, nil
+}
+
+// freePort is a port that nobody listens on. It lies below the ports that systems
+// give to outgoing connections, so that it stays free while a link is cut, and above
+// those of our servers.
+func freePort() (int, error) {
+	for range 100 {
+		port := 30_000 + rand.IntN(2_700)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			continue
+		}
+		return port, l.Close()
+	}
+	return 0, errors.New("no free port")
 }
 
 func (l *link) addr() string { return l.proxy.Listen }

@@ -75,13 +75,13 @@ func (a *arena) begin(p *place) error {
 
 // mourn notes when a worker ends that nobody wanted to end.
 func (a *arena) mourn(name string, proc *process, gone <-chan struct{}) {
-	<-proc.done
+	<-proc.Done()
 	select {
 	case <-gone:
 		return
 	default:
 	}
-	a.fail(fmt.Errorf("worker %s ended by itself: %w: %s", name, proc.err, a.logTail(name)))
+	a.fail(fmt.Errorf("worker %s ended by itself: %w: %s", name, proc.Err(), a.logTail(name)))
 }
 
 // logTail is the end of what a worker has printed: why it crashed.
@@ -97,12 +97,12 @@ func (a *arena) logTail(name string) []byte {
 func (a *arena) endWorkers() {
 	for _, p := range a.places {
 		close(p.gone)
-		p.proc.signal(syscall.SIGTERM)
+		p.proc.Signal(syscall.SIGTERM)
 	}
 	for _, p := range a.places {
-		if !p.proc.wait(exitTime) {
+		if !p.proc.Wait(exitTime) {
 			a.breach(fmt.Sprintf("worker %s does not end", p.name))
-			p.proc.kill()
+			p.proc.Kill()
 		}
 		if err := p.proc.failed(); err != nil {
 			a.breach(fmt.Sprintf("worker %s: %v: %s", p.name, err, a.logTail(p.name)))

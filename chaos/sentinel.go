@@ -25,10 +25,10 @@ func (t *topology) startSentinel(ctx context.Context, dir string) error {
 	if err := t.startNodes(ctx, dir, 1, replicaOf(master)...); err != nil {
 		return err
 	}
-	config := fmt.Sprintf(`sentinel monitor %[1]s 127.0.0.1 %[2]d 2
+	config := fmt.Sprintf(`sentinel monitor %[1]s 127.0.0.1 %[2]s 2
 sentinel down-after-milliseconds %[1]s 1000
 sentinel failover-timeout %[1]s 10000
-`, masterName, master.port)
+`, masterName, master.port())
 	for i := range sentinels {
 		dir := filepath.Join(dir, fmt.Sprint("sentinel", i))
 		file := filepath.Join(dir, "sentinel.conf")
@@ -51,7 +51,7 @@ sentinel failover-timeout %[1]s 10000
 }
 
 func replicaOf(master *server) []string {
-	return []string{"--replicaof", "127.0.0.1", strconv.Itoa(master.port)}
+	return []string{"--replicaof", "127.0.0.1", master.port()}
 }
 
 // sentinelsKnow reports whether all sentinels know the master and its replica,
@@ -60,7 +60,7 @@ func (t *topology) sentinelsKnow(ctx context.Context, master *server) bool {
 	for _, rdb := range t.asked {
 		about := rdb.Master(ctx, masterName).Val()
 		replicas := rdb.Replicas(ctx, masterName).Val()
-		if about["port"] != strconv.Itoa(master.port) || about["flags"] != "master" || about["num-other-sentinels"] != strconv.Itoa(sentinels-1) ||
+		if about["port"] != master.port() || about["flags"] != "master" || about["num-other-sentinels"] != strconv.Itoa(sentinels-1) ||
 			len(replicas) != 1 || replicas[0]["flags"] != "slave" || replicas[0]["master-link-status"] != "ok" {
 			return false
 		}
@@ -75,8 +75,8 @@ func (t *topology) comeBack(old, master *server, dice uint64) {
 	if t.shape != sentinel { // it finds out by itself
 		return
 	}
-	old.args = []string{"--repl-diskless-sync-delay", "0"}
+	old.args = nil
 	if dice%2 == 0 {
-		old.args = append(old.args, replicaOf(master)...)
+		old.args = replicaOf(master)
 	}
 }

@@ -93,7 +93,6 @@ func (t *topology) startNode(ctx context.Context, dir, mode string, args ...stri
 // startNodes starts servers that keep nothing on disk: what one of them has lost
 // it gets from another.
 func (t *topology) startNodes(ctx context.Context, dir string, n int, args ...string) error {
-	args = append([]string{"--repl-diskless-sync-delay", "0"}, args...)
 	for range n {
 		if err := t.startNode(ctx, filepath.Join(dir, fmt.Sprint("node", len(t.nodes))), "", args...); err != nil {
 			return err
@@ -110,7 +109,7 @@ func (t *topology) addrs() []string {
 	}
 	var addrs []string
 	for _, s := range servers {
-		addrs = append(addrs, s.addr())
+		addrs = append(addrs, s.Addr())
 	}
 	return addrs
 }

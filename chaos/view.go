@@ -48,7 +48,7 @@ func (t *topology) look(ctx context.Context) view {
 			continue
 		}
 		addr := net.JoinHostPort(about["master_host"], about["master_port"])
-		if n := slices.IndexFunc(v.masters, func(m *server) bool { return m.addr() == addr }); n >= 0 {
+		if n := slices.IndexFunc(v.masters, func(m *server) bool { return m.Addr() == addr }); n >= 0 {
 			v.replicas[v.masters[n]] = t.nodes[i]
 		}
 	}
