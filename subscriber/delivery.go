@@ -267,6 +267,9 @@ func (d *delivery) settle(s readyqueue.Settlement) {
 	}
 	s.ID = d.id
 	d.ending = ending{delivery: d, Settlement: s}
+	if d.pulled != nil {
+		d.pulled.leave() // before anybody else can get the event
+	}
 	d.lane.s.settles.Add(&d.ending)
 	d.over(nil)
 }
