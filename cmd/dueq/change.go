@@ -58,6 +58,7 @@ anew, with all its attempts.
   dueq reschedule order.close order-42 --now`,
 		Args: usageArgs(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			now := time.Now()
 			at, err := due.time()
 			if err == nil && due.in == "" && due.at == "" && !due.now {
 				err = errors.New("say when: --in, --at or --now")
@@ -72,7 +73,7 @@ anew, with all its attempts.
 				if output == "json" {
 					return printJSON(cmd.OutOrStdout(), published{args[1], args[0], envelope.Stamp(at)})
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s is due %s, %s\n", printable(args[1]), moment(at), distance(at, time.Now()))
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is due %s, %s\n", printable(args[1]), moment(at), distance(at, now))
 				return nil
 			})
 		},
