@@ -27,8 +27,7 @@ type placement struct {
 
 func (s *placement) lane() *key.Lane { return s.of }
 
-// visit is what one group of the script's arguments says: events of one bucket,
-// no id twice.
+// visit is what one group of the script's arguments says: events of one bucket.
 type visit struct {
 	bucket       int
 	fresh, keyed []*Event
@@ -53,35 +52,28 @@ func (s *placement) fold() {
 	}
 }
 
-// visits sorts the events by bucket. An id that occurs again is visited once
-// more after all others.
+// visits sorts the events by bucket.
 func (s *placement) visits() []visit {
-	var first, repeats []visit
+	var visits []visit
 	index := make(map[int]int, 1)
-	seen := make(map[string]bool)
 	for _, e := range s.events {
 		if e.same != nil {
 			continue
 		}
 		home := s.of.Home(e.ID)
-		if e.Keyed && seen[e.ID] {
-			repeats = append(repeats, visit{bucket: home, keyed: []*Event{e}})
-			continue
-		}
 		i, ok := index[home]
 		if !ok {
-			i = len(first)
+			i = len(visits)
 			index[home] = i
-			first = append(first, visit{bucket: home})
+			visits = append(visits, visit{bucket: home})
 		}
 		if e.Keyed {
-			seen[e.ID] = true
-			first[i].keyed = append(first[i].keyed, e)
+			visits[i].keyed = append(visits[i].keyed, e)
 		} else {
-			first[i].fresh = append(first[i].fresh, e)
+			visits[i].fresh = append(visits[i].fresh, e)
 		}
 	}
-	return append(first, repeats...)
+	return visits
 }
 
 // call builds the publish script's arguments; publish.lua says how they lie.

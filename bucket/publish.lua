@@ -3,9 +3,8 @@
 -- ARGV 1 bucket counts as the caller knows them  2 bucket counts to register: not looked at if both are the same and no
 --      event is keyed  3 most ids in ready  4 alarm channel  5 '1' if events are keyed  6 buckets of other counts in
 --      which a keyed event may lie  7 number of events for which one of the keyed events stands, too: they are kept
---      then groups, in each of which an id occurs once: KEYS index and index of a bucket, number of new events, number of
---      keyed events, and for each: id, record, due (ms); if keyed, also policy (reject, keep, replace) and the KEYS
---      index of each bucket of another count
+--      then groups: KEYS index and index of a bucket, number of new events, number of keyed events, and for each: id,
+--      record, due (ms); if keyed, also policy (reject, keep, replace) and the KEYS index of each bucket of another count
 -- returns {'ok', the outcomes of the keyed events, a letter each: (s)tored, (k)ept, (r)eplaced, (d)uplicate}
 --      or {'counts', the bucket counts in Redis}: nothing was done, learn them and call again
 local pool, ready, bell, meta, stats, attempts, again, dead =
@@ -29,7 +28,7 @@ local room = nil
 local rang = false
 local failures = any_keyed and redis.call('EXISTS', attempts) == 1
 local outcomes = {}
-local count = { published = 0, kept = folded, duplicates = 0 }
+local count = { s = 0, r = 0, k = folded, d = 0 } -- by outcome
 
 -- whether something that is due may go to ready: else it waits in its bucket
 local function admit(due)
@@ -61,14 +60,14 @@ local function insert(bucket, index, at, n)
   end
   if #ids_ahead > 0 then
     redis.call('ZADD', bucket, unpack(ids_ahead))
-    local head = redis.call('ZRANGE', bucket, 0, 0, 'WITHSCORES')
+    local head = redis.call('ZRANGE', bucket, 0, 0)
     for i = 2, #ids_ahead, 2 do
       if ids_ahead[i] == head[1] then
         alarms[#alarms + 1] = index .. '=' .. ids_ahead[i - 1]
       end
     end
   end
-  count.published = count.published + n
+  count.s = count.s + n
 end
 
 -- what is kept has not seen this publish: handlers that have succeeded run again, too
@@ -80,15 +79,42 @@ local function keep(id)
   return 'k'
 end
 
--- publishes an event that lies in the bucket found, or in none
-local function publish(id, record, due, policy, home, index, found)
-  if found and policy == 'keep' then
+-- the bucket in which the keyed event at ARGV[at] lies
+local function find(at, home)
+  if redis.call('ZSCORE', home, ARGV[at]) then
+    return home
+  end
+  for i = at + 4, at + 3 + others do
+    local bucket = KEYS[tonumber(ARGV[i])]
+    if redis.call('ZSCORE', bucket, ARGV[at]) then
+      return bucket
+    end
+  end
+end
+
+-- publishes the keyed event at ARGV[at]
+local function publish(at, home, index)
+  local id, record, due, policy = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
+  local probed = policy == 'keep' and others == 0 and tonumber(due) > now -- it mostly lies in its bucket: one call says so
+  if probed and redis.call('ZADD', home, 'NX', due, id) == 0 then
     return keep(id)
   end
   local outcome = 's'
-  if found or redis.call('HEXISTS', pool, id) == 1 then
+  if redis.call('HSETNX', pool, id, record) == 1 then
+    if probed then
+      note_head(home, index, id, due, alarms)
+      return 's'
+    end
+  else
     if policy == 'reject' then
       return 'd'
+    end
+    if probed then
+      redis.call('ZREM', home, id)
+    end
+    local found = find(at, home)
+    if found and policy == 'keep' then
+      return keep(id)
     end
     local free
     if found then
@@ -112,37 +138,14 @@ local function publish(id, record, due, policy, home, index, found)
     end
     redis.call('HDEL', attempts, id)
     redis.call('HDEL', again, id)
+    redis.call('HSET', pool, id, record)
   end
-  redis.call('HSET', pool, id, record)
   if admit(due) then
     redis.call('RPUSH', ready, id)
   else
     schedule(home, index, id, due, alarms)
   end
   return outcome
-end
-
--- publishes keyed events, from ARGV[at + 1] on
-local function publish_keyed(bucket, index, at, n)
-  local size = 4 + others
-  local ids = {}
-  for i = 1, n do
-    ids[i] = ARGV[at + (i - 1) * size + 1]
-  end
-  local scores = redis.call('ZMSCORE', bucket, unpack(ids))
-  for i = 1, n do
-    local from = at + (i - 1) * size
-    local found = scores[i] and bucket
-    for j = from + 5, from + size do
-      if not found and redis.call('ZSCORE', KEYS[tonumber(ARGV[j])], ids[i]) then
-        found = KEYS[tonumber(ARGV[j])]
-      end
-    end
-    local outcome = publish(ids[i], ARGV[from + 2], ARGV[from + 3], ARGV[from + 4], bucket, index, found)
-    local field = outcome == 'k' and 'kept' or outcome == 'd' and 'duplicates' or 'published'
-    count[field] = count[field] + 1
-    outcomes[#outcomes + 1] = outcome
-  end
 end
 
 local at = 7
@@ -153,13 +156,15 @@ while at < #ARGV do
     insert(bucket, index, at, fresh)
     at = at + 3 * fresh
   end
-  if keyed > 0 then
-    publish_keyed(bucket, index, at, keyed)
-    at = at + (4 + others) * keyed
+  for _ = 1, keyed do
+    local outcome = publish(at + 1, bucket, index)
+    count[outcome] = count[outcome] + 1
+    outcomes[#outcomes + 1] = outcome
+    at = at + 4 + others
   end
 end
 
-for field, n in pairs(count) do
+for field, n in pairs({ published = count.s + count.r, kept = count.k, duplicates = count.d }) do
   if n > 0 then
     redis.call('HINCRBY', stats, field, n)
   end

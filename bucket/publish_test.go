@@ -104,6 +104,38 @@ func TestPublish(t *testing.T) {
 	})
 }
 
+// An id that occurs again in a batch meets what was there before it.
+func TestPublishOneIDAgain(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		l := lane(env, "a", 3)
+		at := time.Now().Add(time.Hour)
+		var events []*bucket.Event
+		for i, p := range []bucket.Policy{bucket.Keep, bucket.Reject, bucket.Replace, bucket.Keep, bucket.Keep, bucket.Reject} {
+			e := event("x", at.Add(time.Duration(i)*time.Minute))
+			e.Record += strconv.Itoa(i)
+			e.Keyed, e.Policy = true, p
+			events = append(events, e)
+		}
+		bucket.Publish(t.Context(), env.Client, []bucket.Batch{{Lane: l, Events: events}}, 0)
+		for i, e := range events {
+			if e.Found != (i > 0) || errors.Is(e.Err, bucket.ErrDuplicateID) != (e.Policy == bucket.Reject) {
+				t.Errorf("publish %d, to %v: found %v, %v", i, e.Policy, e.Found, e.Err)
+			}
+		}
+		if got, want := env.Client.HGet(t.Context(), l.Pool, "x").Val(), events[2].Record; got != want {
+			t.Errorf("record %q, want %q", got, want)
+		}
+		if got, want := int64(env.Client.ZScore(t.Context(), l.Bucket(l.Home("x")), "x").Val()), events[2].Due; got != want {
+			t.Errorf("due at %d, want %d", got, want)
+		}
+		for name, want := range map[string]int{"published": 2, "kept": 2, "duplicates": 2} {
+			if n := counter(t, env, l, name); n != want {
+				t.Errorf("%d %s, want %d", n, name, want)
+			}
+		}
+	})
+}
+
 // What is due goes to ready while that is short, then to its bucket.
 func TestHighWater(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
