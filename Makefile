@@ -13,7 +13,7 @@ help: ## List the targets
 
 .PHONY: test
 test: programs vet lint ## Vet, lint and run all tests of all modules, with -race and on a real redis-server
-	$(call each,REQUIRE_REDIS=1 go test -race ./...)
+	$(call each,REQUIRE_REDIS=1 go test -race -timeout 30m ./...)
 
 .PHONY: vet
 vet: ## Run go vet

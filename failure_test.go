@@ -242,7 +242,7 @@ func TestHandlerTimeout(t *testing.T) {
 func TestHandlerThatIgnoresItsTimeout(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
 		opts := dueq.Options{
-			HandlerTimeout: 10 * time.Millisecond, Concurrency: 1, Lease: 3 * time.Second,
+			HandlerTimeout: 10 * time.Millisecond, Concurrency: 1, Lease: 2 * time.Second,
 			Fallback: 100 * time.Millisecond, Backoff: noPause,
 		}
 		q := newQueue(t, env, opts)

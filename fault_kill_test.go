@@ -68,7 +68,7 @@ func TestKillWorkers(t *testing.T) {
 	env := redistest.Start(t).Env()
 	config := faultConfig{
 		Addr: env.Addr, Namespace: env.Namespace, Topic: "a", MaxAttempts: 100,
-		Lease: 10 * time.Second, Fallback: time.Second, Pause: 8 * time.Millisecond, Concurrency: concurrency,
+		Lease: 6 * time.Second, Fallback: time.Second, Pause: 8 * time.Millisecond, Concurrency: concurrency,
 	}
 	q := newQueue(t, env, dueq.Options{})
 	now := faultTime(t, env.Client)

@@ -23,7 +23,7 @@ func TestPoison(t *testing.T) {
 	env := redistest.Start(t).Env()
 	config := faultConfig{
 		Addr: env.Addr, Namespace: env.Namespace, Topic: "a", MaxAttempts: attempts, Concurrency: 4,
-		Lease: time.Second, Fallback: 200 * time.Millisecond,
+		Lease: 500 * time.Millisecond, Fallback: 200 * time.Millisecond,
 	}
 	q := newQueue(t, env, dueq.Options{})
 	poisonous := map[string]bool{}
