@@ -41,7 +41,7 @@ func TestActions(t *testing.T) {
 	}
 
 	s.post("fire", "topic", "orders", "id", "fire").sent(t, "topic?topic=orders", "is due now")
-	if d := due("fire"); d > 0 {
+	if d := due("fire"); d > time.Millisecond { // the present is rounded up
 		t.Errorf("the fired event is due in %v", d)
 	}
 	s.post("reschedule", "topic", "orders", "id", "in", "in", "1.5", "unit", "d").
