@@ -52,7 +52,7 @@ func chaos(ctx context.Context, s settings, progress io.Writer) (r *report, err 
 			err = errors.Join(err, os.RemoveAll(a.dir))
 		}
 	}()
-	fmt.Fprintf(progress, "chaos: seed %d, redis: %s, %v, %d workers, %d events/s, faults: %v\n", s.seed, s.redis, s.duration, s.workers, s.rate, &s.faults)
+	fmt.Fprintf(progress, "chaos: seed %d, redis: %s, %v, %d workers, %d events/s, faults: %v\n", s.seed, s.shape, s.duration, s.workers, s.rate, &s.faults)
 	began := time.Now()
 	err = errors.Join(a.fight(ctx), a.close())
 	if err != nil {
@@ -111,10 +111,10 @@ func (a *arena) setUp(ctx context.Context) error {
 	if a.history, err = history.Create(filepath.Join(a.dir, "chaos"+history.Ext), "chaos"); err != nil {
 		return err
 	}
-	if a.redis, err = startTopology(ctx, a.settings.redis, a.dir); err != nil {
+	if a.redis, err = startTopology(ctx, a.shape, a.dir); err != nil {
 		return err
 	}
-	if a.redis.shape == single {
+	if a.shape == single {
 		for i := range a.workers + 1 {
 			l, err := newLink(linkName(i), a.redis.nodes[0].Addr())
 			if err != nil {
@@ -122,10 +122,10 @@ func (a *arena) setUp(ctx context.Context) error {
 			}
 			a.links = append(a.links, l)
 		}
-	} else if err := a.awaitWhole(ctx); err != nil {
+	} else if _, err = a.awaitWhole(ctx); err != nil {
 		return err
 	}
-	if a.operator, err = newOperator(a.redis.shape, a.addrs(a.workers), a.history); err != nil {
+	if a.operator, err = newOperator(a.shape, a.addrs(a.workers), a.history); err != nil {
 		return err
 	}
 	for i := range a.workers {
@@ -140,7 +140,7 @@ func (a *arena) setUp(ctx context.Context) error {
 
 // addrs are where the worker in a place, or the operator, asks for Redis.
 func (a *arena) addrs(place int) []string {
-	if a.redis.shape == single {
+	if a.shape == single {
 		return []string{a.links[place].addr()}
 	}
 	return a.redis.addrs()
@@ -168,7 +168,7 @@ func (a *arena) assail(run context.Context) {
 	watchers.Go(func() { a.watch(ctx, start) })
 	watchers.Go(func() { a.feel(ctx) })
 	watchers.Go(func() { a.operator.work(ctx) })
-	if len(a.faults) > 0 && a.redis.shape == single {
+	if len(a.faults) > 0 && a.shape == single {
 		steps.Go(func() { a.relax(ctx, start) })
 	}
 	for _, s := range plan(a.seed, a.faults, a.workers, a.duration) {

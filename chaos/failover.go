@@ -19,22 +19,24 @@ func (a *arena) hitNodes(run, ctx context.Context, s step) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	if err := a.awaitWhole(run); err != nil {
+	v, err := a.awaitWhole(run)
+	if err != nil {
 		return err
-	}
-	v := a.redis.look(run)
-	if !v.whole { // they have a fault of their own
-		return nil
 	}
 	a.expect(history.Forced)
 	defer a.expect("")
 	master, replica := v.pair(s.dice)
-	var err error
 	switch s.name {
 	case "master-kill":
 		err = a.killMaster(run, s, master, replica)
 	case "master-stop":
 		err = a.stopMaster(run, s, master, replica)
+	case "master-pause":
+		healed := a.record(s, "", "", master.Addr())
+		master.signal(syscall.SIGSTOP)
+		pause(run, s.lasts)
+		master.signal(syscall.SIGCONT)
+		healed()
 	case "replica-kill":
 		err = a.killReplica(run, s, master, replica)
 	case "failover":
@@ -53,7 +55,8 @@ func (a *arena) hitNodes(run, ctx context.Context, s step) error {
 	if err != nil {
 		return err
 	}
-	return a.awaitWhole(run)
+	_, err = a.awaitWhole(run)
+	return err
 }
 
 // killMaster kills a master, and starts it again once its replica has taken over.

@@ -26,16 +26,16 @@ func (a *arena) watchServers(ctx context.Context) {
 	}
 }
 
-// look reports whether all is well with the servers, and records that one has
-// taken over since it was well the last time.
-func (a *arena) look(ctx context.Context) bool {
+// look looks at the servers, and records that one has taken over since all was
+// well the last time.
+func (a *arena) look(ctx context.Context) view {
 	g := &a.guard
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	began := time.Now()
 	v := a.redis.look(ctx)
 	if !v.whole {
-		return false
+		return v
 	}
 	if len(g.ids) > 0 && !slices.Equal(v.ids, g.ids) {
 		r := history.Record{Op: a.history.Op(), Name: history.Takeover, Mode: g.mode}
@@ -45,7 +45,7 @@ func (a *arena) look(ctx context.Context) bool {
 		a.history.Write(r, over)
 	}
 	g.last, g.ids = began, v.ids
-	return true
+	return v
 }
 
 // expect says why servers will take over.
@@ -56,6 +56,10 @@ func (a *arena) expect(mode string) {
 }
 
 // awaitWhole returns once all is well with the servers.
-func (a *arena) awaitWhole(ctx context.Context) error {
-	return await(ctx, "all servers agree again", func() bool { return a.look(ctx) })
+func (a *arena) awaitWhole(ctx context.Context) (v view, err error) {
+	err = await(ctx, "all servers agree", func() bool {
+		v = a.look(ctx)
+		return v.whole
+	})
+	return v, err
 }

@@ -42,7 +42,7 @@ func main() {
 
 // settings are the flags.
 type settings struct {
-	redis    shape
+	shape    shape
 	duration time.Duration
 	seed     uint64
 	workers  int
@@ -84,11 +84,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func parse(args []string, stderr io.Writer) (settings, error) {
-	s := settings{redis: single, faults: faultNames{"all"}}
+	s := settings{shape: single, faults: faultNames{"all"}}
 	short := false
 	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.Var(&s.redis, "redis", "`shape`: single; sentinel: a master with a replica and three sentinels; cluster: three masters with a replica each")
+	f.Var(&s.shape, "redis", "`shape`: single; sentinel: a master with a replica and three sentinels; cluster: three masters with a replica each")
 	f.DurationVar(&s.duration, "duration", 10*time.Minute, "how long faults are made; setting up, draining and checking come on top")
 	f.Uint64Var(&s.seed, "seed", 0, "`number` from which the plan of faults is made; 0 is a random one, which is printed")
 	f.IntVar(&s.workers, "workers", 3, "`processes` that publish and handle, 1 to 16")
@@ -130,13 +130,13 @@ func (s *settings) check(rest []string) error {
 	case s.rate < 1 || s.rate > 5000:
 		return fmt.Errorf("-rate is %d, not from 1 to 5000", s.rate)
 	}
-	possible := s.redis.faults()
+	possible := s.shape.faults()
 	if slices.Equal(s.faults, faultNames{"all"}) {
 		s.faults = possible
 	}
 	for _, name := range s.faults {
 		if !slices.Contains(possible, name) {
-			return fmt.Errorf("there is no fault %q with -redis %s", name, s.redis)
+			return fmt.Errorf("there is no fault %q with -redis %s", name, s.shape)
 		}
 	}
 	return nil

@@ -54,7 +54,7 @@ func (a *arena) begin(p *place) error {
 		rate++
 	}
 	config, err := json.Marshal(workerConfig{
-		Name: p.name, Redis: a.redis.shape, Addrs: a.addrs(p.index), Rate: rate, Replicas: p.replicas(a.redis.shape),
+		Name: p.name, Redis: a.shape, Addrs: a.addrs(p.index), Rate: rate, Replicas: p.replicas(a.shape),
 		History: filepath.Join(a.dir, p.name+history.Ext), Pulled: p.pulled(),
 	})
 	if err != nil {

@@ -46,6 +46,7 @@ var faultKinds = []faultKind{
 	{"policy", "maxmemory-policy allkeys-lru, without a limit", theMemory, lease / 2, 2 * lease, alone},
 	{"master-kill", "SIGKILL to a master; when its replica leads, it comes back", aNode, 0, lease, replicated},
 	{"master-stop", "SIGSTOP to a master; when its replica leads, SIGCONT", aNode, 0, lease, replicated},
+	{"master-pause", "SIGSTOP and SIGCONT to a master, too soon for a takeover", aNode, lease / 20, lease / 4, replicated},
 	{"replica-kill", "SIGKILL to a replica, which comes back empty", aNode, 0, lease, replicated},
 	{"failover", "CLUSTER FAILOVER at a replica", aNode, 0, 0, []shape{cluster}},
 	{"slot-move", "a lane's slot moved to another master, key by key", aNode, 0, 0, []shape{cluster}},

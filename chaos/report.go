@@ -31,7 +31,7 @@ type report struct {
 // judge checks all that was recorded.
 func (a *arena) judge(records []history.Record, began time.Time) *report {
 	r := &report{
-		Seed: a.seed, Redis: a.settings.redis, Duration: a.duration.String(), Workers: a.workers, Rate: a.rate, Faults: slices.Concat([]string{}, a.faults),
+		Seed: a.seed, Redis: a.shape, Duration: a.duration.String(), Workers: a.workers, Rate: a.rate, Faults: slices.Concat([]string{}, a.faults),
 		Result: history.Check(records), Checks: a.checks, Breaches: slices.Concat([]string{}, a.breaches),
 	}
 	r.Growth = growths(records)

@@ -31,17 +31,18 @@ func (a *arena) conserve(ctx context.Context) (live int64) {
 	a.serverMu.Lock()
 	defer a.serverMu.Unlock()
 	masters := a.redis.nodes
-	if a.redis.shape != single {
-		if !a.look(ctx) { // a server may take over without being asked to
+	if a.shape != single {
+		v := a.look(ctx)
+		if !v.whole { // a server may take over without being asked to
 			return -1
 		}
-		masters = a.redis.look(ctx).masters
+		masters = v.masters
 	}
 	var breaches []string
 	for _, m := range masters {
 		n, some, err := conserve.Breaches(ctx, m.rdb, "{"+namespace+":*")
 		if err != nil {
-			if ctx.Err() == nil && a.redis.shape == single {
+			if ctx.Err() == nil && a.shape == single {
 				a.breach(err.Error())
 			}
 			return -1
@@ -66,7 +67,7 @@ func (a *arena) feel(ctx context.Context) {
 	for _, node := range a.redis.nodes {
 		watchers.Go(func() { a.feelNode(ctx, node) })
 	}
-	if a.redis.shape != single {
+	if a.shape != single {
 		watchers.Go(func() { a.watchServers(ctx) })
 	}
 }

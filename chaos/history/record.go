@@ -85,7 +85,7 @@ const (
 func (f *fault) disturbing() bool {
 	switch f.Name {
 	case ServerKill, silent, "server-stop", "pause", "freeze", "cut", "half", "lag", "narrow", "client-kill",
-		"master-kill", "master-stop", "failover", "slot-move":
+		"master-kill", "master-stop", "master-pause", "failover", "slot-move":
 		return true
 	case Takeover: // a fault that was made has a record of its own, and is felt for less long
 		return f.Mode != Forced && f.Mode != Planned
