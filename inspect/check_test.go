@@ -335,27 +335,34 @@ func TestCheckMany(t *testing.T) {
 		if env.Mini != nil {
 			each = 200 // one step: its cursors are offsets, which removals shift
 		}
-		_, err := env.Client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
-			p.HSet(t.Context(), l.Meta, "buckets", "4")
-			p.SAdd(t.Context(), other.Held("x"), "x")
-			for i := range each {
-				body := func(id string) string {
-					p.HSet(t.Context(), l.Pool, id, "{\"v\":1,\"at\":1}\n")
-					return id
-				}
-				id := body(fmt.Sprint("scheduled", i))
-				p.ZAdd(t.Context(), l.Bucket(l.Home(id)), redis.Z{Score: 1, Member: id})
-				p.RPush(t.Context(), l.Ready, body(fmt.Sprint("ready", i)))
-				p.SAdd(t.Context(), l.Held("gone"), body(fmt.Sprint("held", i)))
-				p.ZAdd(t.Context(), l.Dead, redis.Z{Score: 1, Member: body(fmt.Sprint("dead", i))})
-				body(fmt.Sprint("orphan", i))
-				p.ZAdd(t.Context(), l.Bucket(0), redis.Z{Score: 1, Member: fmt.Sprint("ghost", i)})
-				p.HSet(t.Context(), l.Attempts, fmt.Sprint("attempts", i), "1||")
-			}
-			return nil
-		})
-		if err != nil {
+		if err := env.Client.HSet(t.Context(), l.Meta, "buckets", "4").Err(); err != nil {
 			t.Fatal(err)
+		}
+		if err := env.Client.SAdd(t.Context(), other.Held("x"), "x").Err(); err != nil {
+			t.Fatal(err)
+		}
+		put := func(p redis.Pipeliner, i int) {
+			body := func(id string) string {
+				p.HSet(t.Context(), l.Pool, id, "{\"v\":1,\"at\":1}\n")
+				return id
+			}
+			id := body(fmt.Sprint("scheduled", i))
+			p.ZAdd(t.Context(), l.Bucket(l.Home(id)), redis.Z{Score: 1, Member: id})
+			p.RPush(t.Context(), l.Ready, body(fmt.Sprint("ready", i)))
+			p.SAdd(t.Context(), l.Held("gone"), body(fmt.Sprint("held", i)))
+			p.ZAdd(t.Context(), l.Dead, redis.Z{Score: 1, Member: body(fmt.Sprint("dead", i))})
+			body(fmt.Sprint("orphan", i))
+			p.ZAdd(t.Context(), l.Bucket(0), redis.Z{Score: 1, Member: fmt.Sprint("ghost", i)})
+			p.HSet(t.Context(), l.Attempts, fmt.Sprint("attempts", i), "1||")
+		}
+		for i := range each { // not all at once: the client would send again what took too long
+			_, err := env.Client.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+				put(p, i)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
 		for _, mend := range []bool{false, true} {
 			counts := make(map[inspect.Kind]int)
