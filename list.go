@@ -48,11 +48,14 @@ type Page struct {
 
 // List lists a topic's events in one state, a page at a time: what is scheduled
 // by due time, what is ready in the order of the topic's partitions and of their
-// ready lists, what is leased by id, what is dead with the newest death first.
-// What is due counts as scheduled until it lies in ready.
+// ready lists, what is leased by partition, by the session that holds it, and by id,
+// what is dead with the newest death first. What is due counts as scheduled until it
+// lies in ready. A session that holds more than 5,000 events of a partition has them
+// listed in no order.
 //
 // The topic may be in use. An event that stays where it is is listed once; one that
-// moves meanwhile may be missed, or listed twice. A page looks at some thousands of
+// moves meanwhile may be missed, or listed twice, and so may one of these 5,000 be
+// listed twice, if all but few of them go meanwhile. A page looks at some thousands of
 // events at most: with a filter it may be short, or empty, and not be the last.
 // Its error wraps [ErrTopicInvalid], [ErrQueryInvalid], [ErrShutDown], or why
 // Redis refused.
@@ -119,13 +122,16 @@ type cursor struct {
 	Lane   int    `json:",omitempty"`
 	Bucket int    `json:",omitempty"`
 	ID     string
+
+	Session   string `json:",omitempty"`
+	Scan, End int64  `json:",omitempty"`
 }
 
 func encodeCursor(s State, m *inspect.Mark) string {
 	if m == nil {
 		return ""
 	}
-	text, _ := json.Marshal(cursor{State: s, At: m.At, Lane: m.Lane, Bucket: m.Bucket, ID: m.ID}) // strings and numbers always go
+	text, _ := json.Marshal(cursor{s, m.At, m.Lane, m.Bucket, m.ID, m.Session, m.Scan, m.End}) // strings and numbers always go
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 
@@ -146,10 +152,10 @@ func decodeCursor(s State, text string) (*inspect.Mark, error) {
 	}
 	at, err := strconv.ParseFloat(c.At, 64)
 	timed := err == nil && !math.IsNaN(at) && !strings.ContainsAny(c.At, "xX") // hexadecimal
-	if timed != (s == StateScheduled || s == StateDead) || c.Lane < 0 || c.Bucket < 0 {
+	if timed != (s == StateScheduled || s == StateDead) || c.Lane < 0 || c.Bucket < 0 || c.Scan < 0 || c.End < 0 {
 		return nil, errors.New("the cursor is not a place among events")
 	}
-	return &inspect.Mark{At: c.At, Lane: c.Lane, Bucket: c.Bucket, ID: c.ID}, nil
+	return &inspect.Mark{At: c.At, Lane: c.Lane, Bucket: c.Bucket, ID: c.ID, Session: c.Session, Scan: c.Scan, End: c.End}, nil
 }
 
 // lanesOf are the lanes that a topic has had, the one that is not partitioned

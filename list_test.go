@@ -210,6 +210,61 @@ func TestListWhileEventsGo(t *testing.T) {
 	})
 }
 
+// What is leased and stays so is listed once, whatever is settled meanwhile, and
+// however much one session holds.
+func TestListLeasedWhileEventsGo(t *testing.T) {
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		events := 5100
+		if env.Mini != nil { // its cursors into large sets are offsets
+			events = 300
+		}
+		q := newQueue(t, env, dueq.Options{})
+		c, err := q.Consume(topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		publishMany(t, q, events, past())
+		held := make(map[string]*dueq.Delivery)
+		for len(held) < events {
+			for _, d := range claim(t, c, 500, time.Hour) {
+				held[d.ID] = d
+			}
+		}
+		seen := make(map[string]int)
+		query := dueq.Query{State: dueq.StateLeased, Limit: 70}
+		for {
+			page, err := q.List(t.Context(), topic, query)
+			if err != nil || len(page.Events) > query.Limit {
+				t.Fatalf("a page of %d: %v", len(page.Events), err)
+			}
+			for i, e := range page.Events {
+				if seen[e.ID]++; e.State != dueq.StateLeased || held[e.ID] == nil {
+					t.Errorf("listed %+v", e)
+				}
+				if i%2 == 0 {
+					if err := held[e.ID].Ack(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if query.Cursor = page.Next; page.Next == "" {
+				break
+			}
+		}
+		for id, n := range seen {
+			if n != 1 {
+				t.Errorf("%q was listed %d times", id, n)
+			}
+		}
+		for _, d := range held {
+			_ = d.Release(t.Context()) // half of them have ended
+		}
+		if len(seen) != events {
+			t.Errorf("%d events were listed, want %d", len(seen), events)
+		}
+	})
+}
+
 // Each state is listed in its order.
 func TestListStates(t *testing.T) {
 	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
@@ -354,6 +409,8 @@ func TestListRefuses(t *testing.T) {
 		{State: dueq.StateScheduled, Cursor: encode([]byte(`{"State":"scheduled","At":"0x1p4"}`))},
 		{State: dueq.StateReady, Cursor: encode([]byte(`{"State":"ready","Lane":-1}`))},
 		{State: dueq.StateReady, Cursor: encode([]byte(`{"State":"ready","At":"1"}`))},
+		{State: dueq.StateLeased, Cursor: encode([]byte(`{"State":"leased","Scan":-1}`))},
+		{State: dueq.StateLeased, Cursor: encode([]byte(`{"State":"leased","End":1.5}`))},
 		{State: dueq.StateReady, Filter: dueq.Filter{Since: now}},
 		{State: dueq.StateLeased, Filter: dueq.Filter{Until: now}},
 	} {
@@ -394,6 +451,7 @@ func FuzzCursor(f *testing.F) {
 	for _, c := range []string{
 		`{"State":"scheduled","At":"1732184357123","Lane":0,"Bucket":3,"ID":"a"}`, `{"State":"dead","At":"-inf"}`, `{"State":"ready","ID":"b"}`,
 		`{"State":"leased","Lane":99999999999999999999}`, `{"State":"ready","Lane":9223372036854775807}`, `{"State":"dead","At":"1e309"}`, `[]`, `null`,
+		`{"State":"leased","Session":"s","Scan":5,"End":7,"ID":"a"}`, `{"State":"leased","Scan":-1}`, `{"State":"leased","End":1e40}`,
 	} {
 		f.Add(encode([]byte(c)))
 	}

@@ -37,6 +37,11 @@ type Mark struct {
 	Lane   int    // index in Lanes
 	Bucket int
 	ID     string
+
+	// Of what is leased: who holds it, and of who holds very much, the SSCAN cursors
+	// that lead to and behind the event's place. If they are equal, it is behind it.
+	Session   string
+	Scan, End int64
 }
 
 // Listed is an event of a listing.
@@ -59,7 +64,8 @@ type walk interface {
 }
 
 // Run lists events: what is scheduled by due time, what is dead with the newest
-// death first, what is ready in each lane's order, what is leased by id. It looks
+// death first, what is ready in each lane's order, what is leased by lane, session and id (see
+// [heldWalk]). It looks
 // at some thousands of ids at most, so it may find less than the limit although
 // there are more: next, unless nil, is where to go on. Events that move meanwhile
 // may be missed, or listed twice.
@@ -106,7 +112,7 @@ func (l Listing) walk(ctx context.Context, rdb redis.UniversalClient) (walk, err
 	case "ready":
 		return newReadyWalk(rdb, l), nil
 	case "leased":
-		return newHeldWalk(ctx, rdb, l)
+		return newHeldWalk(rdb, l), nil
 	}
 	return newSortedWalk(ctx, rdb, l)
 }

@@ -42,7 +42,7 @@ func newLs() *cobra.Command {
   scheduled  by when they are due, the next one first; one that is due is yet to be
              moved to the ready ones, as those of a backlog are
   ready      due, in the order in which they will be handled
-  leased     held by a process, by id
+  leased     held by a process, by partition, process and id
   dead       failed for good, the last to die first
 
 It prints up to --limit of them, and if there are more, a cursor to go on from. The
