@@ -152,10 +152,6 @@ func ExampleWithID() {
 		close(done)
 		return nil
 	}
-	if err := q.Subscribe("render", dueq.HandlerFunc(render)); err != nil {
-		fmt.Println(err)
-		return
-	}
 	for _, edit := range []string{"first edit", "second edit", "third edit"} {
 		_, err := q.PublishEvent(context.Background(), "render", []byte(edit), time.Now().Add(time.Second),
 			dueq.WithID("page 7"), dueq.WithKeyPolicy(dueq.KeyReplace))
@@ -163,6 +159,10 @@ func ExampleWithID() {
 			fmt.Println(err)
 			return
 		}
+	}
+	if err := q.Subscribe("render", dueq.HandlerFunc(render)); err != nil {
+		fmt.Println(err)
+		return
 	}
 	<-done
 	// Output: render page 7 as of third edit
