@@ -152,8 +152,8 @@ replaced keys, cancelled and rescheduled, and whose handlers succeed, fail, pani
 are slow and give up. Of each worker's topics one has no handlers: its events are
 claimed, and acked, retried, failed, given back, extended, acked too late, or left
 to their visibility time. An operator pauses topics and resumes them, requeues
-what is dead, and lists events. The lease is 2 s. Then it makes faults, by a plan that only
-the seed decides. At the end it makes no more of them, waits until all that is due
+what is dead, and lists events. The lease is 2 s. Then it makes faults, by a plan
+that only the seed decides. At the end it makes no more of them, waits until all that is due
 is handled, and checks the histories of all processes: nothing lost, nothing early,
 one holder at a time, nothing after a cancel, nothing twice but for a fault that
 excuses it, nothing while its topic is paused, no claim that ends before its time,
@@ -164,12 +164,13 @@ In the second third of the time Redis syncs its file once a second instead of
 always: what it may lose then is counted, and not a violation.
 
 With -redis sentinel or cluster there are servers that take over from each other,
-without proxies: the nodes say themselves where they are. In a cluster each topic
-has four partitions. Every other worker publishes with Replicas: 1. What it was
-told is stored must survive whatever happens to a master; what others published
-shortly before a server took over, or while it did, may be lost and is counted, and
-acks, cancels and pauses of that time may be undone. A planned failover and the
-move of a slot must lose nothing at all.
+and keep nothing on disk. There are no proxies: such servers say themselves where
+they are. In a cluster each topic has four partitions. Every other worker publishes
+with Replicas: 1. What it was told is stored must survive whatever happens to a
+master; what others published shortly before a server took over, or before the old
+master was a replica, may be lost and is counted, and acks, cancels and pauses of
+that time may be undone. A planned failover and the move of a slot must lose nothing
+at all.
 
 Faults, with the shapes of Redis that have them:
 
