@@ -74,8 +74,7 @@ func ExampleQueue_PublishEvents() {
 		{Body: []byte("Grace"), EffectTime: due, ID: "grace"},
 		{Body: []byte("Grace, again"), EffectTime: due, ID: "grace"},
 	})
-	var failed *dueq.BatchError
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*dueq.BatchError](err); ok {
 		fmt.Println(failed.Stored, "stored; the third:", errors.Is(failed.Errs[2], dueq.ErrDuplicateID))
 	}
 	fmt.Println(len(ids[0]), ids[1:])

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/dueq-io/dueq/internal/key"
 	"github.com/dueq-io/dueq/readyqueue"
 )
 
@@ -31,18 +30,9 @@ func (q *Queue) pause(ctx context.Context, name string, paused bool) error {
 			return err
 		}
 	}
-	if err := readyqueue.Pause(ctx, q.rdb, q.anyLanes(name), paused); err != nil {
+	lanes := q.newLanes(name, []int{1, maxPartitions}) // all that it has or may get, by any partition count
+	if err := readyqueue.Pause(ctx, q.rdb, lanes, paused); err != nil {
 		return fmt.Errorf("dueq: %w", err)
 	}
 	return nil
-}
-
-// anyLanes are all lanes that a topic has or may get, by any partition count.
-func (q *Queue) anyLanes(name string) []*key.Lane {
-	lanes := make([]*key.Lane, 0, 1+maxPartitions)
-	lanes = append(lanes, key.NewLane(q.opts.Namespace, name, 0, 1, q.opts.Buckets))
-	for p := range maxPartitions {
-		lanes = append(lanes, key.NewLane(q.opts.Namespace, name, p, maxPartitions, q.opts.Buckets))
-	}
-	return lanes
 }

@@ -1,6 +1,7 @@
 package carrier
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -209,7 +210,7 @@ func (l *Lane) begin() (t turn, ok bool) {
 			t.due = append(t.due, i)
 		}
 	}
-	slices.SortFunc(t.due, func(a, b int) int { return int(l.heads[a] - l.heads[b]) }) // the oldest events first
+	slices.SortFunc(t.due, func(a, b int) int { return cmp.Compare(l.heads[a], l.heads[b]) }) // the oldest events first
 	l.stale = false
 	return t, true
 }

@@ -45,8 +45,7 @@ func (c *Carrier) patrol(ctx context.Context) {
 }
 
 // Patrol looks once at all lanes: one EXISTS for hundreds of keys that should
-// not exist, and one ZRANGE for each that should,
-// and the time of each server.
+// not exist, one ZRANGE for each that should, and the time of each server.
 func (c *Carrier) Patrol(ctx context.Context) error {
 	lanes := c.all()
 	if err := c.patrolEmpty(ctx, lanes); err != nil {

@@ -140,8 +140,7 @@ func (f *forward) HandleEvent(ctx context.Context, e *dueq.Event) error {
 	defer cancel()
 	answer, err := f.post(timed, e)
 	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*url.Error](err); ok {
 			err = failed.Err // without the URL, which may be secret
 		}
 		if timed.Err() != nil {

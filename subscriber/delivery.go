@@ -205,8 +205,7 @@ func (t *Topic) conclude(ctx context.Context, d *delivery, err error) {
 		return
 	}
 	delay := time.Duration(-1)
-	var after *retryAfterError
-	if errors.As(err, &after) {
+	if after, ok := errors.AsType[*retryAfterError](err); ok {
 		delay = after.delay
 	}
 	t.retry(d, delay, err)

@@ -169,8 +169,7 @@ func newClient(raw string) (client redis.UniversalClient, name string, err error
 	case !strings.Contains(raw, "://"):
 		return nil, "", errScheme
 	}
-	var parse *url.Error
-	if errors.As(err, &parse) {
+	if parse, ok := errors.AsType[*url.Error](err); ok {
 		err = parse.Err // without the URL
 	}
 	return nil, "", err

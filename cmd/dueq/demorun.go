@@ -116,8 +116,7 @@ func (d *demo) publish(ctx context.Context, q *dueq.Queue) error {
 		}
 		_, err := q.PublishEvents(ctx, demoTopic, batch)
 		stored := len(batch)
-		var failed *dueq.BatchError
-		if errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*dueq.BatchError](err); ok {
 			stored = failed.Stored
 		} else if err != nil {
 			stored = 0

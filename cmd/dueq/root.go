@@ -37,11 +37,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	nameShells(root)
 	cmd, err := root.ExecuteContextC(ctx)
 	var usage usageError
-	var told exitError
 	if err == nil {
 		return exitOK
 	}
-	if errors.As(err, &told) {
+	if told, ok := errors.AsType[exitError](err); ok {
 		return told.code
 	}
 	fmt.Fprintf(stderr, "dueq: %s\n", tell(err))

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,7 +31,7 @@ func Redis(dir string, args ...string) (*Server, error) {
 			config, args = args[:1], args[1:]
 		}
 		flags := func(port string) []string {
-			all := append(config[:len(config):len(config)],
+			all := append(slices.Clip(config),
 				"--port", port, "--bind", "127.0.0.1", "--dir", dir,
 				"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0")
 			return append(all, args...)

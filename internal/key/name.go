@@ -12,36 +12,36 @@ import (
 
 // Longest names, in bytes.
 const (
-	MaxNamespace = 64
-	MaxTopic     = 255
-	MaxID        = 1024
+	maxNamespace = 64
+	maxTopic     = 255
+	maxID        = 1024
 )
 
 // ErrName is what every refused namespace, topic or id wraps.
 var ErrName = errors.New("invalid name")
 
 // CheckNamespace returns an error wrapping [ErrName] unless ns can head a key:
-// 1 to [MaxNamespace] bytes of UTF-8 without braces, control characters or ':'.
+// 1 to 64 bytes of UTF-8 without braces, control characters or ':'.
 func CheckNamespace(ns string) error {
 	if strings.Contains(ns, ":") {
 		return fmt.Errorf("%w: %.80q holds ':', which ends a namespace", ErrName, ns)
 	}
-	return check(ns, MaxNamespace)
+	return check(ns, maxNamespace)
 }
 
 // CheckTopic returns an error wrapping [ErrName] unless topic can stand in a
-// hash tag: 1 to [MaxTopic] bytes of UTF-8 without braces or control
+// hash tag: 1 to 255 bytes of UTF-8 without braces or control
 // characters, and not ending in '/' and a number, which would name a partition.
 func CheckTopic(topic string) error {
 	if i := strings.LastIndexByte(topic, '/'); i >= 0 && isNumber(topic[i+1:]) {
 		return fmt.Errorf("%w: %.80q ends in '/' and a number, which names a partition", ErrName, topic)
 	}
-	return check(topic, MaxTopic)
+	return check(topic, maxTopic)
 }
 
 // CheckID returns an error wrapping [ErrName] unless id can name an event: 1 to
-// [MaxID] bytes of UTF-8 without braces or control characters.
-func CheckID(id string) error { return check(id, MaxID) }
+// 1024 bytes of UTF-8 without braces or control characters.
+func CheckID(id string) error { return check(id, maxID) }
 
 func check(name string, most int) error {
 	switch {

@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -75,7 +76,7 @@ func (t *together) run(ctx context.Context, calls []*Call) {
 func (t *together) fly(trips []*trip) {
 	calls := trips[0].calls
 	for _, tr := range trips[1:] {
-		calls = append(calls[:len(calls):len(calls)], tr.calls...)
+		calls = append(slices.Clip(calls), tr.calls...)
 	}
 	start := time.Now()
 	runAll(context.Background(), t.UniversalClient, calls)

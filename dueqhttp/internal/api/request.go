@@ -45,8 +45,7 @@ func decodeObject(data []byte, into any) error {
 // formProblem is a problem with something that the caller wrote.
 func formProblem(kind problem.Kind, err error) error {
 	p := kind.New("%v", err)
-	var wrong *envelope.FormError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*envelope.FormError](err); ok {
 		p.Field = wrong.Field
 	}
 	return p

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ContentType is the media type of a problem.
-const ContentType = "application/problem+json"
+// contentType is the media type of a problem.
+const contentType = "application/problem+json"
 
 // base heads the address of each kind, where it is described.
 const base = "https://github.com/dueq-io/dueq/blob/main/docs/http.md#"
@@ -79,7 +79,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	body, _ := json.Marshal(p.Body(h.Get("X-Request-Id"))) // of strings and a number: it cannot fail
 	body = append(body, '\n')
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	h.Set("Content-Type", ContentType)
+	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(p.Status)
