@@ -13,6 +13,20 @@ import (
 	"github.com/dueq-io/dueq/internal/redistest"
 )
 
+// replicated publishes an event of topic a until a replica has it in time.
+func replicated(t *testing.T, q *dueq.Queue, due time.Time, opts ...dueq.PublishOption) (id string) {
+	t.Helper()
+	eventually(t, "a publish that a replica has", func() bool {
+		var err error
+		id, err = q.PublishEvent(t.Context(), "a", []byte("x"), due, opts...)
+		if err != nil && !errors.Is(err, dueq.ErrNotReplicated) {
+			t.Fatalf("publish: %v", err)
+		}
+		return err == nil
+	})
+	return id
+}
+
 // A publish that asks for a replica returns nil only once the replica has the
 // event, and otherwise says that it has not.
 func TestReplicas(t *testing.T) {
@@ -32,21 +46,25 @@ func TestReplicas(t *testing.T) {
 	}
 	hour := time.Now().Add(time.Hour)
 	for range 20 {
-		has(publish(t, q, "a", "later", hour))
-		has(publish(t, q, "a", "now", time.Now()))
+		has(replicated(t, q, hour))
+		has(replicated(t, q, time.Now()))
 	}
-	has(publish(t, q, "a", "mine", hour, dueq.WithID("mine")))
+	again := dueq.WithKeyPolicy(dueq.KeyKeep)
+	has(replicated(t, q, hour, dueq.WithID("mine"), again))
 	if _, err := q.PublishEvent(t.Context(), "a", nil, hour, dueq.WithID("mine")); !errors.Is(err, dueq.ErrDuplicateID) || errors.Is(err, dueq.ErrNotReplicated) {
 		t.Errorf("publish of a key that exists = %v", err)
 	}
-	ids, err := q.PublishEvents(t.Context(), "a", faultEvents(1200, hour, time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	has(ids...)
+	eventually(t, "many that a replica has", func() bool {
+		ids, err := q.PublishEvents(t.Context(), "a", faultEvents(1200, hour, time.Hour))
+		if err == nil {
+			has(ids...)
+		} else if !errors.Is(err, dueq.ErrNotReplicated) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 
 	thaw := faultFreeze(t, copied)
-	again := dueq.WithKeyPolicy(dueq.KeyKeep)
 	if id, err := q.PublishEvent(t.Context(), "a", nil, hour, dueq.WithID("kept")); id != "kept" || !errors.Is(err, dueq.ErrNotReplicated) {
 		t.Errorf("publish without a replica = %q, %v", id, err)
 	}
@@ -121,7 +139,7 @@ func TestReplicasOfCluster(t *testing.T) {
 		_, err := q.PublishEvents(t.Context(), "a", faultEvents(100, hour, time.Hour))
 		return err == nil
 	})
-	publish(t, q, "a", "now", past())
+	replicated(t, q, past(), dueq.WithID("now"), dueq.WithKeyPolicy(dueq.KeyKeep))
 	if s := stats(t, q, "a"); s.Scheduled < 200 || s.Ready != 1 {
 		t.Errorf("Stats = %+v", s)
 	}
