@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -21,11 +22,12 @@ type Env struct {
 	// Mini is the miniredis, such as for moving its clock; nil on a real server.
 	Mini *miniredis.Miniredis
 
-	tb testing.TB
+	tb      testing.TB
+	timeout time.Duration // of its clients
 }
 
 // NewClient is one more client of the same server, closed when the test ends.
-func (e *Env) NewClient() *redis.Client { return newClient(e.tb, e.Addr) }
+func (e *Env) NewClient() *redis.Client { return newClient(e.tb, e.Addr, e.timeout) }
 
 // Each runs body as two parallel subtests: "miniredis", on a fresh miniredis, and
 // "redis", on one real server that they all share and that [Main] stops. Being
@@ -42,24 +44,30 @@ func Each(t *testing.T, body func(t *testing.T, env *Env)) {
 		if err != nil {
 			giveUp(t, err)
 		}
-		body(t, newEnv(t, addr))
+		body(t, newEnv(t, addr, 0))
 	})
 }
+
+// miniTimeout is how long clients wait for a reply of a miniredis, whose Lua is
+// slow: more than the few seconds that they wait for a server.
+const miniTimeout = time.Minute
 
 // Mini starts a miniredis for a test that needs its clock, or no real server.
 func Mini(tb testing.TB) *Env {
 	tb.Helper()
 	mini := miniredis.RunT(tb)
-	env := newEnv(tb, mini.Addr())
+	env := newEnv(tb, mini.Addr(), miniTimeout)
 	env.Mini = mini
 	return env
 }
 
-func newEnv(tb testing.TB, addr string) *Env {
+// newEnv is what a test works on. A timeout of 0 is the client's own.
+func newEnv(tb testing.TB, addr string, timeout time.Duration) *Env {
 	return &Env{
-		Client:    newClient(tb, addr),
+		Client:    newClient(tb, addr, timeout),
 		Namespace: "test-" + strings.ToLower(rand.Text()),
 		Addr:      addr,
 		tb:        tb,
+		timeout:   timeout,
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -58,10 +59,10 @@ func startIn(dir string, args []string) (*child.Server, error) {
 func (s *Server) Addr() string { return s.addr }
 
 // Client is a new client of the server, closed when the test ends.
-func (s *Server) Client() *redis.Client { return newClient(s.tb, s.addr) }
+func (s *Server) Client() *redis.Client { return newClient(s.tb, s.addr, 0) }
 
 // Env is what a test body works on, as [Each] hands it out, on this server.
-func (s *Server) Env() *Env { return newEnv(s.tb, s.addr) }
+func (s *Server) Env() *Env { return newEnv(s.tb, s.addr, 0) }
 
 // Stop sends SIGTERM and returns when the server has ended. A stopped server
 // stays as it is.
@@ -92,8 +93,8 @@ func (s *Server) end(sig syscall.Signal) {
 	s.server.Stop(sig)
 }
 
-func newClient(tb testing.TB, addr string) *redis.Client {
-	rdb := redis.NewClient(&redis.Options{Addr: addr})
+func newClient(tb testing.TB, addr string, timeout time.Duration) *redis.Client {
+	rdb := redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: timeout})
 	closeAtEnd(tb, rdb)
 	return rdb
 }
