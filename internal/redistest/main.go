@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -43,10 +44,9 @@ func run(m *testing.M) int {
 	}
 	if code == 0 {
 		err := goleak.Find()
-		for range 3 { // the client's own dialling goroutine lives a second longer than the client
-			if err != nil {
-				err = goleak.Find()
-			}
+		// The client's own dialling goroutine lives a second longer than the client.
+		for end := time.Now().Add(patience); err != nil && time.Now().Before(end); {
+			err = goleak.Find()
 		}
 		if err != nil {
 			return fail(err)
