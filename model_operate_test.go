@@ -77,7 +77,7 @@ func (m *model) list(t *rapid.T) {
 		case "dead":
 			return cmp.Or(cmp.Compare(y.due, x.due), cmp.Compare(b, a))
 		}
-		return cmp.Compare(a, b)
+		return cmp.Or(cmp.Compare(x.place, y.place), cmp.Compare(a, b)) // by session and id
 	})
 	ids := make([]string, len(got))
 	for i, e := range got {
