@@ -101,20 +101,24 @@ func (f *checkFlags) run(cmd *cobra.Command, topics []string) error {
 	r := checkReport{Redis: server.name, Namespace: namespace(cmd), Topics: []*dueq.Report{}}
 	for _, topic := range topics {
 		var report *dueq.Report
+		var failed error
 		if f.repair {
-			report, err = q.Repair(ctx, topic)
+			report, failed = q.Repair(ctx, topic)
 		} else {
-			report, err = q.Check(ctx, topic)
+			report, failed = q.Check(ctx, topic)
 		}
-		r.Topics = append(r.Topics, report)
-		r.Left += report.Left()
-		if err != nil {
+		err = errors.Join(err, failed) // the other topics are checked all the same
+		if failed == nil || len(report.Findings) > 0 {
+			r.Topics = append(r.Topics, report)
+			r.Left += report.Left()
+		}
+		if ctx.Err() != nil {
 			break
 		}
 	}
 	if f.output == "json" {
 		err = errors.Join(err, printJSON(cmd.OutOrStdout(), r))
-	} else {
+	} else if err == nil || len(r.Topics) > 0 {
 		r.writeTable(cmd.OutOrStdout())
 	}
 	switch {

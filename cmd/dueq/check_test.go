@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -109,6 +110,25 @@ func TestCheck(t *testing.T) {
 	if code, _, stderr := run(ctx, nil, "check", "--redis", url, "--all"); code != 130 {
 		t.Errorf("interrupted: exit code %d, stderr %q", code, stderr)
 	}
+}
+
+// A topic that cannot be checked does not keep the others from being.
+func TestCheckWithoutOne(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		v := newVerbs(t, env)
+		for _, topic := range []string{"a", "b", "c"} {
+			v.publish(topic, "0", "x", time.Now().Add(time.Hour))
+		}
+		if err := env.Client.Set(t.Context(), "{"+env.Namespace+":b}:dead", "no sorted set", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		table := v.run(1, "check", "--all")
+		v.has(table, `topic "b"`, "WRONGTYPE")
+		if rows := regexp.MustCompile(`(?m)^[a-c] +1 +nothing`).FindAllString(table, -1); len(rows) != 2 || rows[0][0] != 'a' || rows[1][0] != 'c' {
+			t.Errorf("rows %q in\n%s", rows, table)
+		}
+	})
 }
 
 func TestCheckOnCluster(t *testing.T) {
