@@ -112,9 +112,11 @@ func (d *dashboard) audit(r *http.Request, do func(context.Context, string) (*du
 		if err != nil && data.Topic != "" && report.Events == 0 {
 			return nil, err
 		}
-		data.Reports = append(data.Reports, report)
-		if err != nil {
-			data.Err = err
+		data.Err = errors.Join(data.Err, err) // the other topics are checked all the same
+		if err == nil || len(report.Findings) > 0 {
+			data.Reports = append(data.Reports, report)
+		}
+		if r.Context().Err() != nil {
 			break
 		}
 	}

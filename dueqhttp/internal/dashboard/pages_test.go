@@ -281,6 +281,7 @@ func TestBrokenTopic(t *testing.T) {
 	s.get("?sort=scheduled").want(t, http.StatusOK, "not counted")
 	s.get("topic?topic=broken").want(t, http.StatusBadGateway, "WRONGTYPE")
 	s.get("topic?topic=orders").want(t, http.StatusOK, `href="event?id=a0&amp;topic=orders"`)
+	s.post("check").want(t, http.StatusOK, "It was not looked at everything", "WRONGTYPE", "Nothing was found in the rest: 3 events in 1 topic")
 
 	// When it is back, the sums jump, but nothing was published.
 	s.env.Mini.Del("{" + s.env.Namespace + ":broken}:ready")
