@@ -111,8 +111,9 @@ type step interface {
 }
 
 // steps sorts a batch's events: those that need no look at what Redis has, and
-// the others, also all that are due by now. Whether one is due already only Redis knows for sure; the others'
-// step finds out, so this process's clock decides nothing but the cost.
+// the others, also all that are due by now. Whether one is due already only Redis
+// knows for sure; the others' step finds out, so this process's clock decides
+// nothing but the cost.
 func (b Batch) steps(now int64) []step {
 	counts := b.Lane.Counts()
 	ahead := insertion{of: b.Lane}

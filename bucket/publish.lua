@@ -112,7 +112,7 @@ local function publish(at, home, index)
     if probed then
       redis.call('ZREM', home, id)
     end
-    local found = find(at, home)
+    local found = not probed and find(at, home)
     if found and policy == 'keep' then
       return keep(id)
     end

@@ -212,6 +212,17 @@ func TestAlarms(t *testing.T) {
 		keyed.Due = at(5).UnixMilli()
 		publish(t, env, l, keyed)
 		expect("a replaced event", 5)
+		kept := event("kept", at(4))
+		kept.Keyed, kept.Policy = true, bucket.Keep
+		publish(t, env, l, kept)
+		expect("a new key", 4)
+		publish(t, env, l, kept) // unheard
+		lies := event("now", at(2))
+		lies.Keyed, lies.Policy = true, bucket.Keep
+		publish(t, env, l, lies) // unheard: it is ready
+		if n := env.Client.ZScore(t.Context(), l.Bucket(0), lies.ID); n.Err() == nil {
+			t.Error("what is ready lies in a bucket, too")
+		}
 		if err := bucket.Reschedule(t.Context(), env.Client, l, "60", at(80).UnixMilli()); err != nil { // unheard
 			t.Fatal(err)
 		}

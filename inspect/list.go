@@ -64,11 +64,10 @@ type walk interface {
 }
 
 // Run lists events: what is scheduled by due time, what is dead with the newest
-// death first, what is ready in each lane's order, what is leased by lane, session and id (see
-// [heldWalk]). It looks
-// at some thousands of ids at most, so it may find less than the limit although
-// there are more: next, unless nil, is where to go on. Events that move meanwhile
-// may be missed, or listed twice.
+// death first, what is ready in each lane's order, what is leased by lane, session
+// and id (see [heldWalk]). It looks at some thousands of ids at most, so it may find
+// less than the limit although there are more: next, unless nil, is where to go on.
+// Events that move meanwhile may be missed, or listed twice.
 func (l Listing) Run(ctx context.Context, rdb redis.UniversalClient) (found []Listed, next *Mark, err error) {
 	w, err := l.walk(ctx, rdb)
 	if err != nil {
