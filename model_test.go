@@ -274,8 +274,15 @@ func (m *model) reschedule(t *rapid.T) {
 	l, id := m.lane(t), m.id(t)
 	m.begin()
 	due := m.low + m.delay(t, -20, 100)
-	err := bucket.Reschedule(t.Context(), m.rdb, l, id, due)
-	if want := m.free(id); !errors.Is(err, want) {
+	move, want := bucket.Reschedule, m.free(id)
+	if rapid.Bool().Draw(t, "only if dead") {
+		move = bucket.RequeueOne
+		if e := m.all[id]; e != nil && e.place != isDead {
+			want = bucket.ErrNotDead
+		}
+	}
+	err := move(t.Context(), m.rdb, l, id, due)
+	if !errors.Is(err, want) {
 		t.Fatalf("reschedule %s: %v, want %v", id, err, want)
 	}
 	if err != nil {
