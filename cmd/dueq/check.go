@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/census"
 	"github.com/dueq-io/dueq/internal/digits"
 )
 
@@ -98,23 +99,14 @@ func (f *checkFlags) run(cmd *cobra.Command, topics []string) error {
 	if err != nil {
 		return err
 	}
-	r := checkReport{Redis: server.name, Namespace: namespace(cmd), Topics: []*dueq.Report{}}
-	for _, topic := range topics {
-		var report *dueq.Report
-		var failed error
-		if f.repair {
-			report, failed = q.Repair(ctx, topic)
-		} else {
-			report, failed = q.Check(ctx, topic)
-		}
-		err = errors.Join(err, failed) // the other topics are checked all the same
-		if failed == nil || len(report.Findings) > 0 {
-			r.Topics = append(r.Topics, report)
-			r.Left += report.Left()
-		}
-		if ctx.Err() != nil {
-			break
-		}
+	audit := q.Check
+	if f.repair {
+		audit = q.Repair
+	}
+	r := checkReport{Redis: server.name, Namespace: namespace(cmd)}
+	r.Topics, err = census.Audit(ctx, q, topics, audit)
+	for _, report := range r.Topics {
+		r.Left += report.Left()
 	}
 	if f.output == "json" {
 		err = errors.Join(err, printJSON(cmd.OutOrStdout(), r))

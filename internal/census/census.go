@@ -1,8 +1,9 @@
-// Package census counts the events of many topics, each by itself.
+// Package census counts and checks the events of many topics, each by itself.
 package census
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -74,4 +75,28 @@ func Each(ctx context.Context, q *dueq.Queue, names []string, do func(i int, sta
 			do(i, stats, err)
 		})
 	}
+}
+
+// Audit calls do, a queue's Check or Repair, with each of the topics. One with which
+// it fails does not keep the others from being looked at, unless Redis cannot be
+// reached at all: then each would take its time to fail. There is a report of each
+// with which it did not fail, or not before it found something.
+func Audit(ctx context.Context, q *dueq.Queue, names []string,
+	do func(ctx context.Context, topic string) (*dueq.Report, error),
+) (reports []*dueq.Report, err error) {
+	reports = make([]*dueq.Report, 0, len(names))
+	for _, name := range names {
+		report, failed := do(ctx, name)
+		if failed == nil || len(report.Findings) > 0 {
+			reports = append(reports, report)
+		}
+		if failed == nil {
+			continue
+		}
+		err = errors.Join(err, failed)
+		if _, away := q.Topics(ctx); away != nil {
+			break
+		}
+	}
+	return reports, err
 }

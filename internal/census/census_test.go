@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -94,6 +95,41 @@ func TestCountLate(t *testing.T) {
 	if len(counts) != 1 || counts[0].Name != "hangs" || !errors.Is(counts[0].Err, context.DeadlineExceeded) {
 		t.Errorf("%+v", counts)
 	}
+}
+
+// Topics are audited although others cannot be, but not when Redis is away.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	redistest.Each(t, func(t *testing.T, env *redistest.Env) {
+		rdb := env.NewClient()
+		q := newQueue(t, env, rdb)
+		asked := ""
+		do := func(_ context.Context, topic string) (*dueq.Report, error) {
+			asked += topic
+			report := &dueq.Report{Topic: topic}
+			switch topic {
+			case "b":
+				return report, io.EOF
+			case "c":
+				report.Findings = make([]dueq.Finding, 1)
+				return report, io.ErrNoProgress
+			case "e":
+				return report, errors.Join(io.ErrClosedPipe, rdb.Close())
+			}
+			return report, nil
+		}
+		reports, err := census.Audit(t.Context(), q, []string{"a", "b", "c", "d", "e", "f", "g"}, do)
+		if !errors.Is(err, io.EOF) || !errors.Is(err, io.ErrNoProgress) || !errors.Is(err, io.ErrClosedPipe) || asked != "abcde" {
+			t.Errorf("asked %q: %v", asked, err)
+		}
+		reported := ""
+		for _, r := range reports {
+			reported += r.Topic
+		}
+		if reported != "acd" {
+			t.Errorf("reports of %q", reported)
+		}
+	})
 }
 
 // newHanging is a queue with an event in each of the topics, those of which hang

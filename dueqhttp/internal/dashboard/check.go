@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dueq-io/dueq"
+	"github.com/dueq-io/dueq/internal/census"
 )
 
 var errChecking = errors.New("a check is running already")
@@ -104,21 +105,11 @@ func (d *dashboard) audit(r *http.Request, do func(context.Context, string) (*du
 		chosen = []string{data.Topic}
 	}
 	began := time.Now()
-	for _, name := range chosen {
-		if do == nil {
-			break
-		}
-		report, err := do(r.Context(), name)
-		if err != nil && data.Topic != "" && report.Events == 0 {
-			return nil, err
-		}
-		data.Err = errors.Join(data.Err, err) // the other topics are checked all the same
-		if err == nil || len(report.Findings) > 0 {
-			data.Reports = append(data.Reports, report)
-		}
-		if r.Context().Err() != nil {
-			break
-		}
+	if do != nil {
+		data.Reports, data.Err = census.Audit(r.Context(), d.q, chosen, do)
+	}
+	if data.Err != nil && data.Topic != "" && len(data.Reports) == 0 {
+		return nil, data.Err
 	}
 	data.Took = time.Since(began)
 	return &page{name: "check", Title: "Check", Nav: "check", Data: data}, nil
