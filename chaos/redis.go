@@ -52,7 +52,15 @@ func (s *server) start(ctx context.Context) error {
 		s.Server = next
 	}
 	s.Args = next.Args
-	return s.Start(ctx)
+	if err := s.Start(ctx); err != nil || s.rdb == nil {
+		return err
+	}
+	for range 100 { // after many failed dials the client's pool repeats the last failure for up to a second
+		if err = s.rdb.Ping(ctx).Err(); err == nil || !pause(ctx, 50*time.Millisecond) {
+			break
+		}
+	}
+	return err
 }
 
 // port is the server's.
