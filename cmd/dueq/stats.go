@@ -176,6 +176,9 @@ func count(ctx context.Context, q *dueq.Queue, topics []string) (*sample, error)
 	}
 	s := &sample{at: time.Now()}
 	s.topics = census.Count(ctx, q, topics)
+	if err := ctx.Err(); err != nil {
+		return nil, err // what is not counted says nothing about its topic
+	}
 	if n := len(s.topics); n > 0 && s.missing() == n {
 		return nil, s.topics[0].Err
 	}
